@@ -1,0 +1,1 @@
+#include "scheduler/ideal_step.h"

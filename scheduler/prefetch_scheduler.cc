@@ -1,0 +1,1 @@
+#include "scheduler/prefetch_scheduler.h"
