@@ -9,6 +9,7 @@
 #include "absl/time/time.h"
 #include "comm/lane.h"
 #include "comm/loop.h"
+#include "comm/shared_memory.h"
 #include "comm/topology.h"
 #include "kernels/types.h"
 
@@ -23,6 +24,7 @@ struct WorldOptions {
   std::string token;           // job token; the same on all ranks, never sent
   std::string transport = "ucx";  // between nodes: "ucx" or "tcp"
   std::string interface;       // between nodes; empty: the route to the rendezvous host
+  std::string node;       // ranks with equal strings share a node; empty: boot id and host name
   std::string fingerprint;     // must be equal on all ranks; a JSON object of strings, differences are named
   absl::Duration timeout = absl::Seconds(30);    // of rendezvous
   absl::Duration heartbeat_timeout = absl::Seconds(5);  // silence after which a rank is lost
@@ -48,6 +50,7 @@ class World {
   virtual Rank self() const = 0;
   virtual const std::string& host(Rank rank) const = 0;
   virtual Loop& control() = 0;
+  virtual SharedMemory& shared_memory() = 0;
   virtual Lane gather() = 0;
   virtual Lane reduce() = 0;
 
