@@ -21,14 +21,19 @@ struct ElementRange {
 // Which elements of one unit each rank holds of one state. Immutable.
 //
 // [Note: How a unit is cut]
-// Cut(range, ranks, order) works level by level in `order`. `ranks` are those that share `range` so
-// far; each group of the level splits the range among its children in proportion to the ranks in
-// them (of `ranks`), at multiples of kBlockElements. The boundaries of all groups together split the
-// range into segments, so that groups of unequal size fit: in each segment, one child of each group
-// holds it. If the state is sharded over the level, those children go on with the segment; if not,
-// all of `ranks` do. Segments that end up with the same rank are merged when they touch. So a state
-// sharded over fewer levels always contains the one sharded over more, for one order. Shards may be
-// empty and may consist of several ranges (where an outer level is cut first).
+// A unit is cut level by level in `order`. Two sets of ranks go with a range: `cutters`, those that
+// would still share it if the state were sharded over every level so far, and `holders`, those that
+// do share it. Each group of the level splits the range among its children in proportion to the
+// cutters in them (holders, in a group without cutters), at multiples of kBlockElements. The
+// boundaries of all groups together split the range into segments, so that groups of unequal size
+// fit: in each segment, one child of each group keeps it. (Boundaries of groups without cutters do
+// not change what the cutters cut next.) Cutters outside those children drop out;
+// holders do too if the state is sharded over the level. Segments that end up with the same rank are
+// merged when they touch. Shards may be empty and may consist of several ranges (where an outer level
+// is cut first).
+// Cutters are among the holders, so what a rank keeps when the state is sharded over the first k
+// levels of `order` lies inside what it keeps when sharded over any of those k: the optimizer's shard
+// is part of the parameters' and the gradients', and contains the fully sharded one.
 class ShardLayout {
  public:
   // `elements` >= 0. `order` is CutOrder of the layout: every level of the topology once.
@@ -45,13 +50,14 @@ class ShardLayout {
   // Where `element` lies in the packed shard of `rank`, in elements; -1 if it is not held there.
   int64_t PackedOffset(Rank rank, int64_t element) const;
 
-  // The ranks that hold all of `range`, ascending.
+  // The ranks that hold all of `range` (not empty), ascending.
   std::vector<Rank> Holders(ElementRange range) const;
 
  private:
   int64_t elements_ = 0;
   LevelSet sharded_;
   std::vector<std::vector<ElementRange>> owned_;
+  std::vector<std::vector<int64_t>> packed_begin_;  // [rank][range]
   std::vector<int64_t> owned_elements_;
 };
 
