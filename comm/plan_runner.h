@@ -34,6 +34,9 @@ struct RunOptions {
   uint32_t order = 0;        // running hash, see Tag
   uint64_t priority = 0;     // lower goes first where several runs have ready steps
   absl::Time deadline = absl::InfiniteFuture();
+  // Per level; what completes is added as it does, in the lane's loop. May be empty, or shared by
+  // several runs: how a caller attributes bytes to a step. Borrowed: outlives the run.
+  std::span<WireBytes> moved;
 };
 
 // What a lane has done since it started. `exposed` work is attributed by the caller, with
