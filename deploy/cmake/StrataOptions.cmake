@@ -10,6 +10,8 @@ set(CMAKE_CXX_STANDARD_REQUIRED ON)
 set(CMAKE_CXX_EXTENSIONS OFF)
 set(CMAKE_POSITION_INDEPENDENT_CODE ON)
 set(CMAKE_EXPORT_COMPILE_COMMANDS ON)
+# A static layer hands its libraries on to whoever links it, in whatever folder.
+set(CMAKE_FIND_PACKAGE_TARGETS_GLOBAL ON)
 
 # -ffp-contract=off: a fused multiply-add rounds once where two operations round twice, so the same
 # source would give other bits on another compiler or target. See docs/decisions/0002-arithmetic.md.
