@@ -1,0 +1,182 @@
+#include "kernels/elementwise.h"
+
+#include <cstring>
+
+#include "kernels/padded_block.h"
+
+// Four of Highway's x86 targets would be compiled for machines that also have a wider one, or for
+// instructions that nothing here uses.
+#define HWY_DISABLED_TARGETS (HWY_SSSE3 | HWY_SSE4 | HWY_AVX3_DL)
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "kernels/elementwise.cc"
+#include "hwy/foreach_target.h"
+#include "hwy/highway.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace strata {
+namespace HWY_NAMESPACE {
+namespace {
+
+namespace hn = hwy::HWY_NAMESPACE;
+
+using Floats = hn::ScalableTag<float>;
+using Words = hn::RebindToUnsigned<Floats>;
+using Halves = hn::Rebind<uint16_t, Words>;
+
+// Each body takes a multiple of kBodyElements elements.
+
+HWY_INLINE hn::Vec<Floats> LoadBf16(const uint16_t* src) {
+  const auto wide = hn::PromoteTo(Words(), hn::LoadU(Halves(), src));
+  return hn::BitCast(Floats(), hn::ShiftLeft<16>(wide));
+}
+
+// As F32ToBf16 in kernels/bf16.h.
+HWY_INLINE void StoreBf16(hn::Vec<Floats> value, uint16_t* dst) {
+  const Words words;
+  const hn::RebindToSigned<Words> integers;
+  const auto bits = hn::BitCast(words, value);
+  const auto upper = hn::ShiftRight<16>(bits);
+  const auto even = hn::And(upper, hn::Set(words, 1));
+  const auto rounded =
+      hn::ShiftRight<16>(hn::Add(bits, hn::Add(even, hn::Set(words, 0x7fff))));
+  const auto quiet = hn::Or(upper, hn::Set(words, 0x40));
+  const auto is_nan = hn::RebindMask(words, hn::IsNaN(value));
+  const auto result = hn::IfThenElse(is_nan, quiet, rounded);
+  hn::StoreU(hn::DemoteTo(Halves(), hn::BitCast(integers, result)), Halves(), dst);
+}
+
+void AddF32(float* dst, const float* a, const float* b, int64_t elements) {
+  const Floats d;
+  const int64_t step = hn::Lanes(d);
+  for (int64_t i = 0; i < elements; i += step) {
+    hn::StoreU(hn::Add(hn::LoadU(d, a + i), hn::LoadU(d, b + i)), d, dst + i);
+  }
+}
+
+void AddBf16(uint16_t* dst, const uint16_t* a, const uint16_t* b, int64_t elements) {
+  const int64_t step = hn::Lanes(Floats());
+  for (int64_t i = 0; i < elements; i += step) {
+    StoreBf16(hn::Add(LoadBf16(a + i), LoadBf16(b + i)), dst + i);
+  }
+}
+
+void Widen(float* dst, const uint16_t* src, int64_t elements) {
+  const int64_t step = hn::Lanes(Floats());
+  for (int64_t i = 0; i < elements; i += step) hn::StoreU(LoadBf16(src + i), Floats(), dst + i);
+}
+
+void Narrow(uint16_t* dst, const float* src, int64_t elements) {
+  const int64_t step = hn::Lanes(Floats());
+  for (int64_t i = 0; i < elements; i += step) StoreBf16(hn::LoadU(Floats(), src + i), dst + i);
+}
+
+void AddWidened(float* dst, const float* a, const uint16_t* b, int64_t elements) {
+  const Floats d;
+  const int64_t step = hn::Lanes(d);
+  for (int64_t i = 0; i < elements; i += step) {
+    hn::StoreU(hn::Add(hn::LoadU(d, a + i), LoadBf16(b + i)), d, dst + i);
+  }
+}
+
+void ScaleF32(float* dst, float factor, int64_t elements) {
+  const Floats d;
+  const auto factors = hn::Set(d, factor);
+  const int64_t step = hn::Lanes(d);
+  for (int64_t i = 0; i < elements; i += step) {
+    hn::StoreU(hn::Mul(hn::LoadU(d, dst + i), factors), d, dst + i);
+  }
+}
+
+}  // namespace
+}  // namespace HWY_NAMESPACE
+}  // namespace strata
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace strata {
+namespace {
+
+HWY_EXPORT(AddF32);
+HWY_EXPORT(AddBf16);
+HWY_EXPORT(Widen);
+HWY_EXPORT(Narrow);
+HWY_EXPORT(AddWidened);
+HWY_EXPORT(ScaleF32);
+
+// body(dst, src, elements) over a whole call, see [Note: Padded tails].
+template <typename To, typename From, typename Body>
+void ForEach(To* dst, const From* src, int64_t elements, Body body) {
+  const int64_t whole = WholeBodies(elements), rest = elements - whole;
+  if (whole > 0) body(dst, src, whole);
+  if (rest == 0) return;
+  PaddedBlock<To> to(nullptr, 0);
+  PaddedBlock<From> from(src + whole, rest);
+  body(to.data(), from.data(), kBodyElements);
+  to.CopyTo(dst + whole, rest);
+}
+
+// The same with two sources: body(dst, a, b, elements).
+template <typename To, typename B, typename Body>
+void ForEach(To* dst, const To* a, const B* b, int64_t elements, Body body) {
+  const int64_t whole = WholeBodies(elements), rest = elements - whole;
+  if (whole > 0) body(dst, a, b, whole);
+  if (rest == 0) return;
+  PaddedBlock<To> to(a + whole, rest);
+  PaddedBlock<B> from(b + whole, rest);
+  body(to.data(), to.data(), from.data(), kBodyElements);
+  to.CopyTo(dst + whole, rest);
+}
+
+const uint16_t* Bf16(const void* data) { return static_cast<const uint16_t*>(data); }
+const float* F32(const void* data) { return static_cast<const float*>(data); }
+
+}  // namespace
+
+void Copy(const CopyCall& call) {
+  if (call.bytes > 0 && call.dst != call.src) std::memcpy(call.dst, call.src, call.bytes);
+}
+
+void Add(const AddCall& call) {
+  if (call.dtype == DType::kF32) {
+    ForEach(static_cast<float*>(call.dst), F32(call.a), F32(call.b), call.elements,
+            HWY_DYNAMIC_DISPATCH(AddF32));
+  } else {
+    ForEach(static_cast<uint16_t*>(call.dst), Bf16(call.a), Bf16(call.b), call.elements,
+            HWY_DYNAMIC_DISPATCH(AddBf16));
+  }
+}
+
+void Convert(const ConvertCall& call) {
+  if (call.dst_dtype == call.src_dtype) {
+    Copy({call.dst, call.src, call.elements * SizeOf(call.src_dtype)});
+  } else if (call.dst_dtype == DType::kF32) {
+    ForEach(static_cast<float*>(call.dst), Bf16(call.src), call.elements,
+            HWY_DYNAMIC_DISPATCH(Widen));
+  } else {
+    ForEach(static_cast<uint16_t*>(call.dst), F32(call.src), call.elements,
+            HWY_DYNAMIC_DISPATCH(Narrow));
+  }
+}
+
+void Accumulate(const AccumulateCall& call) {
+  if (call.mode == Accumulation::kSet) {
+    Convert({DType::kF32, call.dst, call.src_dtype, call.src, call.elements});
+  } else if (call.src_dtype == DType::kF32) {
+    Add({DType::kF32, call.dst, call.dst, call.src, call.elements});
+  } else {
+    ForEach(call.dst, call.dst, Bf16(call.src), call.elements, HWY_DYNAMIC_DISPATCH(AddWidened));
+  }
+}
+
+void Scale(const ScaleCall& call) {
+  const auto body = HWY_DYNAMIC_DISPATCH(ScaleF32);
+  const int64_t whole = WholeBodies(call.elements), rest = call.elements - whole;
+  if (whole > 0) body(call.dst, call.factor, whole);
+  if (rest == 0) return;
+  PaddedBlock<float> tail(call.dst + whole, rest);
+  body(tail.data(), call.factor, kBodyElements);
+  tail.CopyTo(call.dst + whole, rest);
+}
+
+}  // namespace strata
+#endif  // HWY_ONCE
