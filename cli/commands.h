@@ -1,0 +1,11 @@
+#pragma once
+
+namespace strata {
+
+class CommandLine;
+
+// Each adds one subcommand with its options; one file per subcommand. To add one: write its file,
+// declare its function here and call it in main.cc.
+void AddLab(CommandLine& line);
+
+}  // namespace strata

@@ -1,0 +1,8 @@
+#include "cli/command_line.h"
+#include "cli/commands.h"
+
+int main(int argc, char** argv) {
+  strata::CommandLine line;
+  strata::AddLab(line);
+  return line.Run(argc, argv);
+}
