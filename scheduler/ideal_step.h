@@ -9,13 +9,13 @@
 
 namespace strata {
 
-// What one training step is made of, for the bound of design section "Ideal step".
+// What one training step is made of, as far as its least time depends on it.
 struct StepShape {
   Layout layout;
-  int accumulation = 1;                         // micro-steps A
-  absl::Duration forward, backward;             // compute of one micro-step
-  int64_t parameter_bytes = 0;                  // M_w: all parameters in the compute type
-  int64_t gradient_bytes = 0;                   // M_g: all gradients in the gradient type
+  int accumulation = 1;              // micro-steps A
+  absl::Duration forward, backward;  // compute of one micro-step
+  int64_t parameter_bytes = 0;       // M_w: all parameters in the compute type
+  int64_t gradient_bytes = 0;        // M_g: all gradients in the gradient type
 };
 
 // Bytes that the busiest group of `level` sends in one direction in one step:

@@ -11,8 +11,8 @@
 
 namespace strata {
 
-// Why a unit is acquired. Only kBackward lends a gradient buffer; kEval is outside the training step:
-// it is not recorded, and a step that follows prefetches as if it had not been.
+// Why a unit is acquired. Only kBackward lends a gradient buffer; kEval is outside the training
+// step: it is neither recorded nor prefetched, and the step goes on where it was.
 enum class Phase : uint8_t { kForward, kBackward, kRecompute, kEval };
 
 // What the application did, as the scheduler sees it.
@@ -35,13 +35,13 @@ struct SchedulerAction {
 };
 
 struct ScheduledUnit {
-  int64_t bytes = 0;        // of unit memory while gathered
-  bool gathered = false;    // parameters are sharded: an Acquire needs a gather. Else always there
-  bool published = false;   // parameters change in EndStep on other ranks: a publish is needed
+  int64_t bytes = 0;       // of unit memory while gathered
+  bool gathered = false;   // parameters are sharded: an Acquire needs a gather. Else always there
+  bool published = false;  // parameters change in EndStep on other ranks: a publish is needed
 };
 
-// Decides the order of gathers and publishes: a pure function of the calls, without clock, thread or
-// I/O, so that all ranks that make the same calls issue the same operations in the same order,
+// Decides the order of gathers and publishes: a pure function of the calls, without clock, thread
+// or I/O, so that all ranks that make the same calls issue the same operations in the same order,
 // whatever ends when. The first step's acquires are recorded; later steps are prefetched from the
 // record through a window that is as wide as the budget. An acquire that was not foreseen is
 // gathered on demand; what was prefetched and turns out not to be next is dropped when its place is
@@ -54,18 +54,24 @@ class PrefetchScheduler {
   static absl::StatusOr<PrefetchScheduler> Create(std::vector<ScheduledUnit> units,
                                                   int64_t budget_bytes);
 
-  // Appends what `call` leads to. FailedPrecondition on calls that cannot be: a release of what is
-  // not held. Acquiring a held unit again is counted (tied weights) and leads to nothing.
+  // Appends what `call` leads to. Acquiring a held unit again is counted (tied weights) and leads
+  // to nothing. On an error nothing has changed: FailedPrecondition on calls that cannot be (a
+  // release of what is not held, an EndStep while a unit is held), InvalidArgument for a unit that
+  // does not exist, ResourceExhausted when the units that are held leave no room for another.
   absl::Status On(const SchedulerCall& call, std::vector<SchedulerAction>& actions);
 
   int64_t peak_bytes() const;          // of unit memory promised at once, since Create
   int64_t missed_prefetches() const;   // acquires of a recorded step that were not in flight
   int64_t dropped_prefetches() const;  // gathers that no acquire used
 
+  PrefetchScheduler(PrefetchScheduler&&);
+  PrefetchScheduler& operator=(PrefetchScheduler&&);
+  ~PrefetchScheduler();
+
  private:
-  struct State;
-  explicit PrefetchScheduler(std::shared_ptr<State> state);
-  std::shared_ptr<State> state_;
+  class State;
+  explicit PrefetchScheduler(std::unique_ptr<State> state);
+  std::unique_ptr<State> state_;
 };
 
 }  // namespace strata
