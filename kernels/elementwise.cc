@@ -37,8 +37,7 @@ HWY_INLINE void StoreBf16(hn::Vec<Floats> value, uint16_t* dst) {
   const auto bits = hn::BitCast(words, value);
   const auto upper = hn::ShiftRight<16>(bits);
   const auto even = hn::And(upper, hn::Set(words, 1));
-  const auto rounded =
-      hn::ShiftRight<16>(hn::Add(bits, hn::Add(even, hn::Set(words, 0x7fff))));
+  const auto rounded = hn::ShiftRight<16>(hn::Add(bits, hn::Add(even, hn::Set(words, 0x7fff))));
   const auto quiet = hn::Or(upper, hn::Set(words, 0x40));
   const auto is_nan = hn::RebindMask(words, hn::IsNaN(value));
   const auto result = hn::IfThenElse(is_nan, quiet, rounded);

@@ -32,8 +32,7 @@ absl::StatusOr<std::unique_ptr<DeviceMemory>> HostDevice::Allocate(int64_t bytes
     return absl::InvalidArgumentError(
         absl::StrCat("allocate ", bytes, " bytes of host memory: ask for at least one"));
   }
-  void* data =
-      mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  void* data = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   if (data == MAP_FAILED) {
     return absl::ResourceExhaustedError(
         absl::StrCat("allocate ", bytes, " bytes of host memory: ", std::strerror(errno),

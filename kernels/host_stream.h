@@ -8,7 +8,8 @@ namespace strata {
 // lane keep a call at most 1 MiB long, so that the lane's loop stays responsive. One thread.
 class HostStream final : public Stream {
  public:
-  // `post` reaches the loop that Notify reports on; it must be callable as long as the stream lives.
+  // `post` reaches the loop that Notify reports on; it must be callable as long as the stream
+  // lives.
   explicit HostStream(PostFunction post);
 
   void Launch(const KernelCall& call) override;

@@ -50,8 +50,8 @@ void AdamWBody(float* parameters, float* first_moment, float* second_moment, con
   for (int64_t i = 0; i < elements; i += step) {
     const auto g = hn::Mul(hn::LoadU(d, gradient + i), clip);
     const auto p = hn::Mul(hn::LoadU(d, parameters + i), decay);
-    const auto m = hn::Add(hn::Mul(hn::LoadU(d, first_moment + i), beta1),
-                           hn::Mul(g, one_minus_beta1));
+    const auto m =
+        hn::Add(hn::Mul(hn::LoadU(d, first_moment + i), beta1), hn::Mul(g, one_minus_beta1));
     const auto v = hn::Add(hn::Mul(hn::LoadU(d, second_moment + i), beta2),
                            hn::Mul(hn::Mul(one_minus_beta2, g), g));
     const auto denominator = hn::Add(hn::Div(hn::Sqrt(v), sqrt_correction), epsilon);

@@ -101,9 +101,8 @@ double Normal(uint32_t word) {
 
 void FillNormal(uint64_t seed, absl::string_view name, int64_t first, std::span<float> values,
                 double mean, double stddev) {
-  Fill(seed, name, first, values, [mean, stddev](uint32_t word) {
-    return static_cast<float>(mean + stddev * Normal(word));
-  });
+  Fill(seed, name, first, values,
+       [mean, stddev](uint32_t word) { return static_cast<float>(mean + stddev * Normal(word)); });
 }
 
 void FillUniform(uint64_t seed, absl::string_view name, int64_t first, std::span<float> values,

@@ -9,10 +9,10 @@
 namespace strata {
 
 // [Note: Counter-based random numbers] Element e of a parameter gets word e mod 4 of Philox4x32-10
-// with the seed as key and (e div 4, stream) as counter; `stream` is the first 8 bytes of SHA-256 of
-// the parameter's name, little endian. A value so depends on seed, name and e alone: whoever fills
-// whatever range in whatever order gets the same bits. Everything below uses + - · / and sqrt only,
-// no function of the C library whose last bit differs between systems. Any thread.
+// with the seed as key and (e div 4, stream) as counter; `stream` is the first 8 bytes of SHA-256
+// of the parameter's name, little endian. A value so depends on seed, name and e alone: whoever
+// fills whatever range in whatever order gets the same bits. Everything below uses + - · / and sqrt
+// only, no function of the C library whose last bit differs between systems. Any thread.
 
 // Philox4x32-10 of Salmon et al., "Parallel random numbers: as easy as 1, 2, 3", 2011.
 std::array<uint32_t, 4> Philox(std::array<uint32_t, 4> counter, std::array<uint32_t, 2> key);

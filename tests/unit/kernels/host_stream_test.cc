@@ -97,7 +97,8 @@ TEST(HostDevice, SaysWhatItCanNotAllocate) {
   HostDevice device;
   EXPECT_THAT(device.Allocate(int64_t{1} << 60),
               StatusIs(absl::StatusCode::kResourceExhausted, HasSubstr("1152921504606846976")));
-  EXPECT_THAT(device.Allocate(0), StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("0 bytes")));
+  EXPECT_THAT(device.Allocate(0),
+              StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("0 bytes")));
 }
 
 }  // namespace

@@ -19,9 +19,9 @@ inline const std::vector<int64_t> kSizes = {0, 1, 7, 63, 64, 65, 255, 256, 257, 
 
 // Zeros, denormals, the ends of the range, what rounds to infinity in bf16, ties, infinities.
 inline const std::vector<float> kEdges = {
-    0.0f,     -0.0f,    1e-45f,    -1e-45f,    1.17549421e-38f, 1.17549435e-38f, 1.0f,
-    -1.0f,    3.4e38f,  -3.4e38f,  3.40282347e38f, 1.00390625f, 1.01171875f,     0.1f,
-    INFINITY, -INFINITY, 65280.5f, 1e30f};
+    0.0f,        -0.0f, 1e-45f,   -1e-45f,   1.17549421e-38f, 1.17549435e-38f,
+    1.0f,        -1.0f, 3.4e38f,  -3.4e38f,  3.40282347e38f,  1.00390625f,
+    1.01171875f, 0.1f,  INFINITY, -INFINITY, 65280.5f,        1e30f};
 
 // Random sign and mantissa, exponents of 2^[-20, 20), so that sums round at every distance.
 inline std::vector<float> RandomFloats(int64_t elements, uint32_t seed) {
