@@ -29,10 +29,10 @@ struct PlanBuffers {
 };
 
 struct RunOptions {
-  std::string what;        // `gather unit "h.7"`, for errors
-  uint32_t operation = 0;  // the same on all ranks, unique among those in flight on the lane
-  uint32_t order = 0;      // running hash, see Tag
-  uint64_t priority = 0;   // lower goes first where several runs have ready steps
+  std::string what;          // `gather unit "h.7"`, for errors
+  uint32_t operation = 0;    // the same on all ranks, unique among those in flight on the lane
+  uint32_t order = 0;        // running hash, see Tag
+  uint64_t priority = 0;     // lower goes first where several runs have ready steps
   absl::Time deadline = absl::InfiniteFuture();
   // Per level; what completes is added as it does, in the lane's loop. May be empty, or shared by
   // several runs: how a caller attributes bytes to a step. Borrowed: outlives the run.
@@ -48,10 +48,9 @@ struct LevelCounters {
 };
 
 // Walks the DAGs of one lane's plans. Several may be in flight: of all ready steps, those of the
-// run with the lowest `priority` go first, then in plan order. A send takes its bytes from the
-// credits of its level and returns them when it is done; receives are posted at once and take none.
-// All calls and Dones in the lane's loop. No allocation of 4 KiB or more after the first run of a
-// shape.
+// run with the lowest `priority` go first, then in plan order. A send takes its bytes from the credits
+// of its level and returns them when it is done; receives are posted at once and take none. All
+// calls and Dones in the lane's loop. No allocation of 4 KiB or more after the first run of a shape.
 class PlanRunner {
  public:
   struct Options {

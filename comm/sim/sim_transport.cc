@@ -102,9 +102,9 @@ void SimTransport::Finish(Receive receive, const SimMessage& message) {
   }
   if (receive.view.size() != message.view.size()) {
     return End(std::move(receive.done),
-               absl::DataLossError(absl::StrCat(peer, ": operation ", tag.operation, " message ",
-                                                tag.message, " has ", message.view.size(),
-                                                " bytes there, ", receive.view.size(), " here")));
+               absl::DataLossError(absl::StrCat(
+                   peer, ": operation ", tag.operation, " message ", tag.message, " has ",
+                   message.view.size(), " bytes there, ", receive.view.size(), " here")));
   }
   if (!receive.view.empty()) {
     std::memcpy(receive.view.data(), message.payload.get(), receive.view.size());

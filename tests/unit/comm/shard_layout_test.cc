@@ -13,8 +13,7 @@ Topology Make(const std::vector<int>& sizes) {
   std::vector<Level> levels;
   int groups = 1;
   for (size_t l = sizes.size(); l-- > 0;) {
-    levels.insert(levels.begin(),
-                  {"level" + std::to_string(l), std::vector<int>(groups, sizes[l]), {}});
+    levels.insert(levels.begin(), {"level" + std::to_string(l), std::vector<int>(groups, sizes[l]), {}});
     groups *= sizes[l];
   }
   return *Topology::Create(levels);
@@ -61,15 +60,14 @@ void ExpectWellFormed(const ShardLayout& layout, int ranks) {
 }
 
 TEST(ShardLayoutTest, EqualGroupsHoldWhatTheSetsSay) {
-  for (const std::vector<int>& sizes : std::vector<std::vector<int>>{
-           {1, 1}, {4, 1}, {1, 4}, {2, 2}, {3, 2}, {2, 3}, {1, 5}, {2, 2, 2}}) {
+  for (const std::vector<int>& sizes :
+       std::vector<std::vector<int>>{{1, 1}, {4, 1}, {1, 4}, {2, 2}, {3, 2}, {2, 3}, {1, 5}, {2, 2, 2}}) {
     const Topology topology = Make(sizes);
     for (const Layout& l : LegalLayouts(topology)) {
       const std::vector<int> order = CutOrder(l, topology.level_count());
       for (LevelSet sharded : {l.parameters, l.gradients, l.optimizer}) {
         uint32_t bits = 0;
-        for (int level = 0; level < topology.level_count(); ++level)
-          bits |= sharded.Has(level) << level;
+        for (int level = 0; level < topology.level_count(); ++level) bits |= sharded.Has(level) << level;
         for (int64_t elements : kSizes) {
           auto layout = ShardLayout::Create(topology, elements, order, sharded);
           ASSERT_OK(layout);
@@ -145,7 +143,8 @@ TEST(ShardLayoutTest, ShardsAreInProportionToTheRanksInAGroup) {
   auto topology = Topology::Create({{"node", {1, 4}, {}}, {"cluster", {2}, {}}});
   ASSERT_OK(topology);
   const int outer_first[] = {1, 0};
-  auto layout = ShardLayout::Create(*topology, 500 * kBlockElements, outer_first, LevelSet::All(2));
+  auto layout =
+      ShardLayout::Create(*topology, 500 * kBlockElements, outer_first, LevelSet::All(2));
   ASSERT_OK(layout);
   for (int rank = 0; rank < 5; ++rank) {
     EXPECT_EQ(layout->OwnedElements(Rank{rank}), 100 * kBlockElements);
