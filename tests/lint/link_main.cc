@@ -1,0 +1,2 @@
+// Linked with one whole layer; see CMakeLists.txt.
+int main() { return 0; }
