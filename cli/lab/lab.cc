@@ -22,7 +22,7 @@
 #include "cli/lab/counters_file.h"
 #include "cli/lab/network.h"
 #include "cli/lab/node_namespace.h"
-#include "cli/rate.h"
+#include "kernels/rate.h"
 #include "kernels/status.h"
 
 namespace strata {

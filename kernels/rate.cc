@@ -1,4 +1,4 @@
-#include "cli/rate.h"
+#include "kernels/rate.h"
 
 #include <cmath>
 
