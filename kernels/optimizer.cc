@@ -20,7 +20,7 @@ struct SgdFactors {
 }  // namespace strata
 #endif  // STRATA_KERNELS_OPTIMIZER_ONCE_
 
-#define HWY_DISABLED_TARGETS (HWY_SSSE3 | HWY_SSE4 | HWY_AVX3_DL)  // as in elementwise.cc
+#define HWY_DISABLED_TARGETS (HWY_SSSE3 | HWY_AVX3_DL)  // as in elementwise.cc
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "kernels/optimizer.cc"
 #include "hwy/foreach_target.h"

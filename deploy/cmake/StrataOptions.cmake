@@ -1,5 +1,6 @@
 # What a build may choose, and the flags that every target shares.
 option(STRATA_TESTS "Build the tests" ON)
+option(STRATA_BENCH "Build the benchmarks" OFF)
 option(STRATA_TORCH "Build the libtorch adapter and `strata train`" ON)
 option(STRATA_UCX "Build the UCX transport" ON)
 option(STRATA_CUDA "Compile the CUDA kernels" OFF)
