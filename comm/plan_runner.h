@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <span>
 #include <string>
@@ -39,36 +40,48 @@ struct RunOptions {
   std::span<WireBytes> moved;
 };
 
-// What a lane has done since it started. `exposed` work is attributed by the caller, with
-// `UnfinishedLevel`.
+// What a lane has done since it started.
 struct LevelCounters {
-  int64_t sent_bytes = 0;
+  int64_t sent_bytes = 0;      // of completed transfers
   int64_t received_bytes = 0;
-  absl::Duration busy;  // time with at least one transfer in flight on the level
+  absl::Duration busy;  // time with at least one transfer or posted receive outstanding on the level
 };
 
 // Walks the DAGs of one lane's plans. Several may be in flight: of all ready steps, those of the
-// run with the lowest `priority` go first, then in plan order. A send takes its bytes from the credits
-// of its level and returns them when it is done; receives are posted at once and take none. All
-// calls and Dones in the lane's loop. No allocation of 4 KiB or more after the first run of a shape.
+// run with the lowest `priority` go first, then of the run that came first, in plan order. A send
+// takes its bytes from the credits of its level and returns them when it is done; what comes later
+// in that order does not overtake it. Receives are posted as soon as their dependencies are met and
+// take no credit. Copies and reduces run in tasks of at most 1 MiB. All calls and Dones in the lane's
+// loop. Nothing is allocated per step, nor per run after the first run of a plan.
+//
+// An error of one run (a lost peer, a deadline) ends the lane: all its runs, and its transports,
+// which give lent buffers back. The first reason wins and is what every Done reports.
 class PlanRunner {
  public:
   struct Options {
-    // Bytes that may be in flight per level, innermost first. At least one send always may.
+    // Bytes that may be in flight per level, innermost first, each > 0. A send of more takes all of
+    // them, so at least one send always may go.
     std::vector<int64_t> credit_bytes;
+    std::vector<std::string> level_names;          // for errors; empty: numbers
+    std::function<std::string(Rank)> rank_name;    // for errors: "rank 3 (host b)"; may be null
   };
 
   // `transports[level]` may be one object for several levels. All borrowed.
   PlanRunner(Loop& loop, Stream& stream, std::vector<Transport*> transports, Options options);
-  ~PlanRunner();
 
-  // Ends with OK when all steps have, with the first error annotated by `what` and level, or with
-  // DeadlineExceeded naming the ranks still waited for. After an error the lane is of no more use:
-  // the owner calls Abort.
+  // In the loop, or when the loop runs no more. Runs that have not ended do so as after Abort: each
+  // Done comes when its buffers are no longer lent, unless the loop ends first.
+  ~PlanRunner();
+  PlanRunner(const PlanRunner&) = delete;
+  PlanRunner& operator=(const PlanRunner&) = delete;
+
+  // Ends with OK when all steps have; otherwise with the lane's error once nothing of this run is
+  // outstanding: an error of a transfer annotated with `what` and its level, or DeadlineExceeded
+  // naming the ranks still waited for. A plan must stay the same while its shared_ptr lives.
   void Run(std::shared_ptr<const Plan> plan, const PlanBuffers& buffers, RunOptions options,
            Done done);
 
-  // Ends all runs, and later ones, with `why`. The first reason wins.
+  // Ends all runs, later ones, and the lane's transports with `why`. The first reason wins.
   void Abort(absl::Status why);
 
   LevelCounters counters(int level) const;
@@ -76,12 +89,13 @@ class PlanRunner {
   // The outermost level with an unfinished transfer in the run of `operation`; -1 if there is none.
   int UnfinishedLevel(uint32_t operation) const;
 
-  // Steps done of steps, and the peers waited for, of the run of `operation`: for messages.
+  // The peers waited for, and steps done of steps, of the run of `operation`: for messages.
+  // `operation 17: no progress from rank 3 (level cluster); 12 of 40 steps done`.
   std::string Describe(uint32_t operation) const;
 
  private:
   struct State;
-  std::unique_ptr<State> state_;
+  State* state_;  // kept by what is outstanding, too
 };
 
 }  // namespace strata

@@ -51,8 +51,8 @@ std::unique_ptr<SimTransport> SimNetwork::MakeTransport(Rank self, int lane, Sim
   return transport;
 }
 
-std::string SimNetwork::PeerName(Rank rank) const {
-  return absl::StrCat("peer ", Index(rank), " (host n", topology_.Group(rank, 0), ")");
+std::string SimNetwork::HostName(Rank rank) const {
+  return absl::StrCat("n", topology_.Group(rank, 0));
 }
 
 void SimNetwork::Send(std::shared_ptr<SimMessage> message, absl::Time when) {
@@ -118,7 +118,7 @@ void SimNetwork::Kill(Rank rank, Death death) {
     for (auto& message : lane[Index(rank)]->sends_) message->cancelled = true;
   }
   if (death == Death::kReset) {
-    BreakConnections(rank, -1, absl::StrCat(PeerName(rank), ": connection reset"));
+    BreakConnections(rank, -1, "connection reset");
   }
 }
 
@@ -132,7 +132,7 @@ void SimNetwork::BreakConnections(Rank rank, int lane, const std::string& why) {
       for (int l = 0; l < static_cast<int>(transports_.size()); ++l) {
         SimTransport* transport = transports_[l][peer];
         if (transport == nullptr || dead_[peer] || (lane >= 0 && l != lane)) continue;
-        transport->OnLoss(rank, absl::UnavailableError(why));
+        transport->OnLoss(rank, why);
       }
     });
   }

@@ -57,8 +57,8 @@ class SimNetwork {
     return connections_[level][Child(rank, level)].sent_bytes;
   }
 
-  // "peer 3 (host n1)"
-  std::string PeerName(Rank rank) const;
+  // "n1": hosts are named after the innermost groups.
+  std::string HostName(Rank rank) const;
 
   const Topology& topology() const { return topology_; }
   SimWorld& world() { return world_; }

@@ -19,6 +19,10 @@ SimTransport::~SimTransport() {
   network_.Remove(lane_, self_);
 }
 
+std::string SimTransport::PeerName(Rank peer) const {
+  return absl::StrCat("peer ", Index(peer), " (host ", network_.HostName(peer), ")");
+}
+
 absl::Status SimTransport::StatusWith(Rank peer) const {
   if (!aborted_.ok()) return aborted_;
   const auto lost = lost_.find(Index(peer));
@@ -91,7 +95,7 @@ void SimTransport::OnArrival(std::shared_ptr<SimMessage> message) {
 }
 
 void SimTransport::Finish(Receive receive, const SimMessage& message) {
-  const std::string peer = network_.PeerName(message.from);
+  const std::string peer = PeerName(message.from);
   const Tag& tag = message.tag;
   if (receive.tag.order != tag.order) {
     return End(std::move(receive.done),
@@ -113,10 +117,11 @@ void SimTransport::Finish(Receive receive, const SimMessage& message) {
   End(std::move(receive.done), absl::OkStatus());
 }
 
-void SimTransport::OnLoss(Rank peer, const absl::Status& why) {
+void SimTransport::OnLoss(Rank peer, const std::string& why) {
   if (!StatusWith(peer).ok()) return;
-  lost_.emplace(Index(peer), why);
-  FailPending(Index(peer), why);
+  const absl::Status status = absl::UnavailableError(absl::StrCat(PeerName(peer), ": ", why));
+  lost_.emplace(Index(peer), status);
+  FailPending(Index(peer), status);
 }
 
 void SimTransport::Abort(absl::Status why) {
@@ -125,8 +130,7 @@ void SimTransport::Abort(absl::Status why) {
   aborted_ = std::move(why);
   FailPending(-1, aborted_);
   network_.BreakConnections(
-      self_, lane_,
-      absl::StrCat(network_.PeerName(self_), " gave up: ", std::string(aborted_.message())));
+      self_, lane_, absl::StrCat("gave up: ", std::string(aborted_.message())));
 }
 
 void SimTransport::FailPending(int32_t peer, const absl::Status& why) {

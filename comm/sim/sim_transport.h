@@ -43,8 +43,10 @@ class SimTransport final : public Transport {
   // From the network: `message` has left, has arrived; `peer` is lost.
   void OnSent(SimMessage& message);
   void OnArrival(std::shared_ptr<SimMessage> message);
-  void OnLoss(Rank peer, const absl::Status& why);
+  void OnLoss(Rank peer, const std::string& why);
 
+  // "peer 3 (host n1)"
+  std::string PeerName(Rank peer) const;
   // OK, or why nothing passes between here and `peer` any more.
   absl::Status StatusWith(Rank peer) const;
   void Finish(Receive receive, const SimMessage& message);

@@ -1,0 +1,63 @@
+#include <memory>
+#include <vector>
+
+#include "comm/sim/sim_network.h"
+#include "comm/sim/sim_world.h"
+#include "comm/topology.h"
+#include "tests/contract/transport_contract.h"
+
+namespace strata {
+namespace {
+
+class SimMesh final : public TransportMesh {
+ public:
+  SimMesh(const Topology& topology, uint64_t seed)
+      : world_({.seed = seed, .task_delay = absl::Microseconds(20)}),
+        network_(world_, topology, {.message_delay = absl::Microseconds(300)}) {
+    for (int rank = 0; rank < topology.size(); ++rank) {
+      loops_.push_back(&world_.MakeLoop("rank"));
+      transports_.push_back(network_.MakeTransport(Rank{rank}, 0, *loops_.back()));
+    }
+  }
+
+  Loop& loop(Rank rank) override { return *loops_[Index(rank)]; }
+  Transport& transport(Rank rank) override { return *transports_[Index(rank)]; }
+  bool WaitUntil(absl::FunctionRef<bool()> done, absl::Duration limit) override {
+    return world_.RunUntil(done, world_.Now() + limit);
+  }
+  void Vanish(Rank rank) override {
+    loops_[Index(rank)]->Stop();
+    network_.Kill(rank, SimNetwork::Death::kReset);
+  }
+
+ private:
+  SimWorld world_;
+  SimNetwork network_;
+  std::vector<SimLoop*> loops_;
+  std::vector<std::unique_ptr<SimTransport>> transports_;
+};
+
+constexpr Link kSlow{.bytes_per_second = 12'500'000, .latency = absl::Microseconds(100)};
+constexpr Link kFast{.bytes_per_second = 4'000'000'000, .latency = absl::Microseconds(2)};
+
+std::unique_ptr<TransportMesh> AcrossNodes(int size) {
+  std::vector<int> ones(size, 1);
+  auto topology = Topology::Create({{"node", ones, kFast}, {"cluster", {size}, kSlow}});
+  return std::make_unique<SimMesh>(*topology, 1);
+}
+
+std::unique_ptr<TransportMesh> WithinNode(int size) {
+  auto topology = Topology::Create({{"node", {size}, kFast}, {"cluster", {1}, kSlow}});
+  return std::make_unique<SimMesh>(*topology, 2);
+}
+
+std::unique_ptr<TransportMesh> WithoutRates(int size) {
+  return std::make_unique<SimMesh>(Topology::Uniform(1, size), 3);
+}
+
+INSTANTIATE_TEST_SUITE_P(SimAcrossNodes, TransportContract, testing::Values(AcrossNodes));
+INSTANTIATE_TEST_SUITE_P(SimWithinNode, TransportContract, testing::Values(WithinNode));
+INSTANTIATE_TEST_SUITE_P(SimWithoutRates, TransportContract, testing::Values(WithoutRates));
+
+}  // namespace
+}  // namespace strata
