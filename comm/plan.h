@@ -66,9 +66,9 @@ struct PlanOptions {
 
 // The plan by which `self` and the others bring a unit from `from` (packed input) to `to` (packed
 // output): every rank ends with its `to` ranges. A byte that a group needs and no member holds
-// enters the group once, at the rank with the matching local index, and goes on inside the group
-// while later chunks are still on the wire. Groups of a level form a ring. Pure.
-// Steps: see docs/algorithms.md. Bytes per group: |needed by it| - |held by it|.
+// enters the group once and goes on inside the group while later chunks are still on the wire.
+// Groups of a level form a ring; see [Note: How a stripe spreads] in gather_route.h. Pure.
+// Steps: see docs/algorithms.md. Bytes into a group: |needed by it| - |held by it|.
 absl::StatusOr<Plan> PlanGather(const Topology& topology, const ShardLayout& from,
                                 const ShardLayout& to, Rank self, const PlanOptions& options);
 

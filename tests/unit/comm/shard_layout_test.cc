@@ -2,36 +2,13 @@
 
 #include "gtest/gtest.h"
 #include "tests/support/set_oracle.h"
+#include "tests/support/shapes.h"
 #include "tests/support/status_matchers.h"
 
 namespace strata {
 namespace {
 
 constexpr int64_t kSizes[] = {0, 1, 255, 256, 257, 2560, 100003};
-
-Topology Make(const std::vector<int>& sizes) {
-  std::vector<Level> levels;
-  int groups = 1;
-  for (size_t l = sizes.size(); l-- > 0;) {
-    levels.insert(levels.begin(), {"level" + std::to_string(l), std::vector<int>(groups, sizes[l]), {}});
-    groups *= sizes[l];
-  }
-  return *Topology::Create(levels);
-}
-
-std::vector<Layout> LegalLayouts(const Topology& topology) {
-  const uint32_t sets = 1u << topology.level_count();
-  std::vector<Layout> legal;
-  for (uint32_t p = 0; p < sets; ++p) {
-    for (uint32_t g = 0; g < sets; ++g) {
-      for (uint32_t o = 0; o < sets; ++o) {
-        const Layout layout{"x", LevelSet(p), LevelSet(g), LevelSet(o)};
-        if (CheckLayout(layout, topology).ok()) legal.push_back(layout);
-      }
-    }
-  }
-  return legal;
-}
 
 bool Holds(const ShardLayout& layout, int rank, int64_t element) {
   for (const ElementRange& range : layout.Owned(Rank{rank})) {
@@ -62,8 +39,8 @@ void ExpectWellFormed(const ShardLayout& layout, int ranks) {
 TEST(ShardLayoutTest, EqualGroupsHoldWhatTheSetsSay) {
   for (const std::vector<int>& sizes :
        std::vector<std::vector<int>>{{1, 1}, {4, 1}, {1, 4}, {2, 2}, {3, 2}, {2, 3}, {1, 5}, {2, 2, 2}}) {
-    const Topology topology = Make(sizes);
-    for (const Layout& l : LegalLayouts(topology)) {
+    const Topology topology = EqualGroups(sizes);
+    for (const Layout& l : LegalLayouts(topology.level_count())) {
       const std::vector<int> order = CutOrder(l, topology.level_count());
       for (LevelSet sharded : {l.parameters, l.gradients, l.optimizer}) {
         uint32_t bits = 0;
@@ -102,7 +79,7 @@ TEST(ShardLayoutTest, ShardsOfUnequalGroupsNestAndCover) {
       *Topology::Create({{"node", {1, 4, 2}, {}}, {"cluster", {3}, {}}}),
       *Topology::Create({{"pair", {2, 1, 3, 2}, {}}, {"node", {1, 3}, {}}, {"cluster", {2}, {}}})};
   for (const Topology& topology : topologies) {
-    for (const Layout& layout : LegalLayouts(topology)) {
+    for (const Layout& layout : LegalLayouts(topology.level_count())) {
       for (int64_t elements : kSizes) {
         auto shards = MakeUnitShards(topology, layout, elements);
         ASSERT_OK(shards);
