@@ -7,5 +7,6 @@ class CommandLine;
 // Each adds one subcommand with its options; one file per subcommand. To add one: write its file,
 // declare its function here and call it in main.cc.
 void AddLab(CommandLine& line);
+void AddRun(CommandLine& line);
 
 }  // namespace strata

@@ -4,5 +4,6 @@
 int main(int argc, char** argv) {
   strata::CommandLine line;
   strata::AddLab(line);
+  strata::AddRun(line);
   return line.Run(argc, argv);
 }

@@ -27,6 +27,7 @@ namespace {
 
 constexpr absl::Duration kTermToKill = absl::Seconds(3);
 constexpr absl::Duration kSignalToKill = absl::Seconds(5);
+constexpr absl::Duration kCloseToKill = absl::Seconds(2);
 
 struct Pipe {
   int read_end = -1;
@@ -264,14 +265,19 @@ void Supervisor::OnDeadline() {
   }
   SignalAll(SIGKILL);
   phase_ = Phase::kKilled;
-  deadline_ = absl::InfiniteFuture();
+  deadline_ = absl::Now() + kCloseToKill;
 }
 
 void Supervisor::SignalAll(int signal) {
-  for (size_t i = 0; i < processes_.size(); ++i) {
-    const Process& process = processes_[i];
+  for (Process& process : processes_) {
     if (process.pid == 0) continue;
-    if (process.input >= 0 && signal != SIGKILL) {
+    if (process.input >= 0 && signal == SIGKILL) {
+      // The end of its input makes the other host kill the program; killing what carries the input
+      // first could lose that. It gets the signal itself at the next deadline.
+      close(std::exchange(process.input, -1));
+      continue;
+    }
+    if (process.input >= 0) {
       const std::string line = absl::StrCat(sigabbrev_np(signal), "\n");
       if (write(process.input, line.data(), line.size()) > 0) continue;
     }
