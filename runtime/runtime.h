@@ -9,6 +9,7 @@
 #include "absl/functional/function_ref.h"
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
+#include "comm/layout.h"
 #include "comm/world.h"
 #include "kernels/types.h"
 #include "runtime/optimizer_options.h"
@@ -44,6 +45,8 @@ class Runtime {
 
   Rank self() const;
   const Topology& topology() const;
+  const Layout& layout() const;
+  int64_t elements() const;  // of all units so far, gaps included
 
   // Declares the next unit, the same on all ranks, before Seal. `init` is called on this thread with
   // ranges of elements of a parameter and writes their f32 values, only for what this rank keeps.

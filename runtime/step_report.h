@@ -27,6 +27,7 @@ struct StepReport {
   struct PerLevel {
     std::string name;
     int64_t sent_bytes = 0, received_bytes = 0;  // of this rank, unit traffic
+    int64_t node_sent_bytes = 0, node_received_bytes = 0;  // the same, summed over its node's ranks
     int64_t planned_sent_bytes = 0, planned_received_bytes = 0;  // what its plans say
     absl::Duration exposed;  // application blocked while this level was the unfinished one
     absl::Duration busy;
