@@ -18,6 +18,7 @@ using boost::system::error_code;
 // Connections that may be in their handshake at once. The oldest makes room: an honest peer is done
 // within a round trip.
 constexpr size_t kMaxAccepting = 64;
+constexpr int kMaxRefusalLines = 8;
 constexpr absl::Duration kAcceptRetry = absl::Milliseconds(10);
 
 absl::StatusOr<tcp::endpoint> ParseEndpoint(const std::string& address) {
@@ -155,9 +156,9 @@ void ConnectSession::OnHandshake(const std::string& from, const absl::Status& st
                   : status;
   ++refused_;
   last_refusal_ = absl::StrCat(from, ": ", why.message());
-  // Noise of port scanners is not worth a line; a member with another token is.
+  // A member with another token is worth a line, the noise of port scanners is not.
   const bool member = why.code() == absl::StatusCode::kFailedPrecondition;
-  Log(member ? Severity::kWarning : Severity::kDebug,
+  Log(member && refused_ <= kMaxRefusalLines ? Severity::kWarning : Severity::kDebug,
       absl::StrCat("refused a connection from ", last_refusal_));
 }
 

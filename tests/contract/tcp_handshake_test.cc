@@ -138,7 +138,9 @@ TEST(TcpHandshake, GarbageNeitherCrashesNorBlocks) {
     Stranger stranger(a.listener->address());
     stranger.Write(bytes);
     // Sees nothing but a nonce and a verdict; most of the time, not even that.
-    if (i % 100 == 0) EXPECT_LE(stranger.ReadAll().size(), 32u + 33u);
+    if (i % 100 == 0) {
+      EXPECT_LE(stranger.ReadAll().size(), 32u + 33u);
+    }
   }
   EXPECT_OK(b.Connect({a.At("ha")}, With("token")));
   thread.join();

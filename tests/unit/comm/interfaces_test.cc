@@ -23,13 +23,13 @@ TEST(Interfaces, ErrorsListWhatThereIs) {
               StatusIs(absl::StatusCode::kNotFound,
                        AllOf(HasSubstr("\"e9\""), HasSubstr("lo 127.0.0.1"),
                              HasSubstr("network.interface"))));
-  EXPECT_THAT(ResolveInterface("192.0.2.1", ""),
+  EXPECT_THAT(ResolveInterface("203.0.113.1", ""),
               StatusIs(absl::StatusCode::kNotFound,
-                       AllOf(HasSubstr("192.0.2.1"), HasSubstr("lo 127.0.0.1"))));
-  EXPECT_THAT(ResolveInterface("192.0.2.0/24", ""),
+                       AllOf(HasSubstr("203.0.113.1"), HasSubstr("lo 127.0.0.1"))));
+  EXPECT_THAT(ResolveInterface("203.0.113.0/24", ""),
               StatusIs(absl::StatusCode::kNotFound, HasSubstr("lo 127.0.0.1")));
-  EXPECT_THAT(ResolveInterface("192.0.2.0/33", ""),
-              StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("192.0.2.0/33")));
+  EXPECT_THAT(ResolveInterface("203.0.113.0/33", ""),
+              StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("203.0.113.0/33")));
 }
 
 TEST(Interfaces, KindsOfAddresses) {
