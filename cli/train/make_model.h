@@ -1,0 +1,28 @@
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "runtime/config/train_config.h"
+#include "runtime/reference_model.h"
+
+namespace strata {
+
+// The model that `config.model` describes. InvalidArgument when it needs libtorch and this build
+// has none.
+absl::StatusOr<std::unique_ptr<ReferenceModel>> MakeModel(const TrainConfig& config);
+
+// Bytes of text in a sequence of its batches.
+int64_t SequenceLength(const TrainConfig& config);
+
+// What changes the bits of the model's mathematics on this host, by name; ranks must agree on it.
+// Sets what is to be set for that first.
+std::map<std::string, std::string> ModelFingerprint(const TrainConfig& config);
+
+// Rate of its matrix products on one thread, GFLOP/s.
+double ModelProductRate();
+
+}  // namespace strata

@@ -1,0 +1,61 @@
+#include "cli/train/text.h"
+
+#include <cerrno>
+#include <cstring>
+#include <fstream>
+#include <iterator>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "kernels/random.h"
+
+namespace strata {
+
+absl::StatusOr<Text> Text::Load(const std::string& path, int64_t context) {
+  std::ifstream file(path, std::ios::binary);
+  if (!file) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "data.text: cannot read \"", path, "\": ", std::strerror(errno),
+        "; give any text file, for example --set data.text=corpus.txt"));
+  }
+  Text text;
+  text.bytes_.assign(std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>());
+  const int64_t size = static_cast<int64_t>(text.bytes_.size());
+  text.training_bytes_ = size - size / 10;
+  if (size / 10 < context + 1) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("data.text: \"", path, "\" has ", size, " bytes; sequences of model.context = ",
+                     context, " need at least ", 10 * (context + 1)));
+  }
+  return text;
+}
+
+Text::Storage Text::TrainingBatch(uint64_t seed, uint64_t index, int64_t sequences,
+                                  int64_t context) const {
+  return Draw(seed, 0, index, 0, training_bytes_, sequences, context);
+}
+
+Text::Storage Text::EvaluationBatch(uint64_t seed, uint64_t index, int64_t sequences,
+                                    int64_t context) const {
+  return Draw(seed, 1, index, training_bytes_, static_cast<int64_t>(bytes_.size()), sequences,
+              context);
+}
+
+Text::Storage Text::Draw(uint64_t seed, uint32_t stream, uint64_t index, int64_t begin, int64_t end,
+                         int64_t sequences, int64_t context) const {
+  Storage batch;
+  batch.sequences = sequences;
+  const uint64_t starts = static_cast<uint64_t>(end - begin - context);
+  for (int64_t s = 0; s < sequences; ++s) {
+    const auto words = Philox({static_cast<uint32_t>(index), static_cast<uint32_t>(index >> 32),
+                               static_cast<uint32_t>(s), stream},
+                              {static_cast<uint32_t>(seed), static_cast<uint32_t>(seed >> 32)});
+    const uint64_t word = (uint64_t{words[1]} << 32) | words[0];
+    const auto first = bytes_.begin() + begin + static_cast<int64_t>(word % starts);
+    batch.tokens.insert(batch.tokens.end(), first, first + context);
+    batch.targets.insert(batch.targets.end(), first + 1, first + context + 1);
+  }
+  return batch;
+}
+
+}  // namespace strata

@@ -1,0 +1,265 @@
+#include "cli/train/trainer.h"
+
+#include <algorithm>
+#include <cstdio>
+#include <map>
+#include <memory>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "cli/train/interface_counters.h"
+#include "cli/train/make_model.h"
+#include "cli/train/metrics.h"
+#include "cli/train/progress.h"
+#include "cli/train/schedule.h"
+#include "cli/train/text.h"
+#include "kernels/log.h"
+#include "kernels/status.h"
+#include "runtime/runtime.h"
+#include "scheduler/ideal_step.h"
+
+namespace strata {
+namespace {
+
+// The first steps record the order of use; what they take says nothing of the later ones.
+constexpr int64_t kWarmupSteps = 2;
+constexpr double kSlowProductRate = 10;  // GFLOP/s
+
+// Of a full Ethernet frame of 1514 bytes, TCP carries 1448.
+constexpr double kPayloadShare = 1448.0 / 1514.0;
+
+// The topology with a link rate, as of its nodes' interfaces, at its outermost level.
+Topology WithOutermostRate(const Topology& topology, int64_t bytes_per_second) {
+  std::vector<Level> levels(topology.levels().begin(), topology.levels().end());
+  levels.back().link.bytes_per_second =
+      static_cast<int64_t>(kPayloadShare * static_cast<double>(bytes_per_second));
+  return *Topology::Create(std::move(levels));
+}
+
+nlohmann::json MemoryJson(const MemoryReport& memory) {
+  return {{"parameters", memory.parameters}, {"gradients", memory.gradients},
+          {"optimizer", memory.optimizer},   {"arena", memory.arena},
+          {"scratch", memory.scratch},       {"total", memory.total}};
+}
+
+absl::Duration Median(std::vector<absl::Duration> values) {
+  if (values.empty()) return absl::ZeroDuration();
+  std::nth_element(values.begin(), values.begin() + values.size() / 2, values.end());
+  return values[values.size() / 2];
+}
+
+class Trainer {
+ public:
+  Trainer(const TrainOptions& options, Text text, std::unique_ptr<ReferenceModel> model,
+          Runtime& runtime, std::optional<MetricsFile> metrics, std::string interface)
+      : config_(options.config),
+        text_(std::move(text)),
+        model_(std::move(model)),
+        runtime_(runtime),
+        metrics_(std::move(metrics)),
+        interface_(std::move(interface)),
+        progress_(config_.layout, config_.train.steps) {}
+
+  absl::Status Run() {
+    STRATA_RETURN_IF_ERROR(model_->Declare(runtime_));
+    STRATA_RETURN_IF_ERROR(runtime_.Seal());
+    for (int64_t step = 1; step <= config_.train.steps; ++step) {
+      STRATA_RETURN_IF_ERROR(Step(step));
+      if (step == std::min(kWarmupSteps, config_.train.steps)) STRATA_RETURN_IF_ERROR(StartWire());
+      const int64_t every = config_.train.eval_every;
+      if (every > 0 && step % every == 0) STRATA_RETURN_IF_ERROR(Evaluate(step));
+    }
+    STRATA_RETURN_IF_ERROR(FlushReport());
+    return Summarise();
+  }
+
+ private:
+  bool leads() const { return runtime_.self() == Rank{0}; }
+
+  absl::Status Step(int64_t step) {
+    StepMeasure measure;
+    StepInput input;
+    for (int64_t micro = 0; micro < config_.train.accumulation; ++micro) {
+      const Text::Storage batch = text_.TrainingBatch(config_.train.seed, BatchIndex(step, micro),
+                                                      config_.train.micro_batch, SequenceLength(config_));
+      STRATA_ASSIGN_OR_RETURN(MicroStepResult result, model_->MicroStep(batch.View()));
+      input.loss += result.loss;
+      input.tokens += static_cast<int64_t>(batch.tokens.size());
+      measure.forward += result.forward;
+      measure.backward += result.backward;
+    }
+    input.groups = OptimizerGroups(step);
+    STRATA_ASSIGN_OR_RETURN(StepReport report, runtime_.EndStep(input));
+    Deliver(report);
+    pending_ = measure;
+    return absl::OkStatus();
+  }
+
+  // Every (step, micro-step, position) has its own part of the text, whatever the layout.
+  uint64_t BatchIndex(int64_t step, int64_t micro) const {
+    return static_cast<uint64_t>(((step - 1) * config_.train.accumulation + micro) *
+                                     runtime_.topology().size() +
+                                 Index(runtime_.self()));
+  }
+
+  std::vector<OptimizerOptions::Group> OptimizerGroups(int64_t step) const {
+    OptimizerOptions::Group group = ToOptimizerGroup(config_);
+    group.learning_rate =
+        LearningRate({group.learning_rate, config_.train.warmup, config_.train.steps,
+                      config_.train.schedule == Schedule::kCosine},
+                     step);
+    return {group};
+  }
+
+  // A report belongs to the step before the one that just ended, and so does `pending_`.
+  void Deliver(const StepReport& report) {
+    if (report.step < 1) return;
+    StepMeasure measure = pending_;
+    measure.loss = report.loss / static_cast<double>(runtime_.topology().size() *
+                                                     config_.train.accumulation);
+    loss_ = measure.loss;
+    if (report.step > kWarmupSteps) {
+      durations_.push_back(report.duration);
+      forward_.push_back(measure.forward / config_.train.accumulation);
+      backward_.push_back(measure.backward / config_.train.accumulation);
+      for (size_t l = 0; l < report.levels.size(); ++l) {
+        node_sent_[l] += report.levels[l].node_sent_bytes;
+      }
+    }
+    if (metrics_) metrics_->Write(StepLine(report, measure));
+    if (leads()) progress_.Show(report.step, absl::StrFormat("loss %.4f", measure.loss));
+  }
+
+  absl::Status FlushReport() {
+    STRATA_ASSIGN_OR_RETURN(StepReport report, runtime_.Flush());
+    Deliver(report);
+    return absl::OkStatus();
+  }
+
+  // From here on the interface's counters and the runtime's count the same steps.
+  absl::Status StartWire() {
+    STRATA_RETURN_IF_ERROR(FlushReport());
+    if (!interface_.empty()) {
+      STRATA_ASSIGN_OR_RETURN(wire_start_, ReadInterfaceBytes(interface_));
+    }
+    return absl::OkStatus();
+  }
+
+  absl::Status Evaluate(int64_t step) {
+    const Text::Storage batch = text_.EvaluationBatch(config_.train.seed, Index(runtime_.self()),
+                                                      config_.train.micro_batch, SequenceLength(config_));
+    STRATA_ASSIGN_OR_RETURN(double loss, model_->Evaluate(batch.View()));
+    if (metrics_) metrics_->Write({{"step", step}, {"eval_loss", loss}});
+    return absl::OkStatus();
+  }
+
+  absl::Duration Ideal() const {
+    StepShape shape;
+    shape.layout = runtime_.layout();
+    shape.accumulation = config_.train.accumulation;
+    shape.forward = Median(forward_);
+    shape.backward = Median(backward_);
+    shape.parameter_bytes = runtime_.elements() * SizeOf(config_.compute.dtype);
+    shape.gradient_bytes = runtime_.elements() * SizeOf(config_.compute.gradient_dtype);
+    return IdealStep(shape, WithOutermostRate(runtime_.topology(), config_.network.rate));
+  }
+
+  void PrintSummary(const nlohmann::json& summary) const {
+    std::printf("%s: loss %.4f after %d steps, %.3f s per step, parameters %s\n",
+                config_.layout.c_str(), loss_, static_cast<int>(config_.train.steps),
+                summary["median_step_seconds"].get<double>(),
+                summary["params_sha256"].get<std::string>().c_str());
+  }
+
+  absl::Status Summarise() {
+    nlohmann::json summary = {
+        {"layout", config_.layout},
+        {"loss", loss_},
+        {"ranks", runtime_.topology().size()},
+        {"steps", config_.train.steps},
+        {"measured_steps", durations_.size()},
+        {"parameters", runtime_.elements()},
+        {"median_step_seconds", absl::ToDoubleSeconds(Median(durations_))},
+        {"forward_seconds", absl::ToDoubleSeconds(Median(forward_))},
+        {"backward_seconds", absl::ToDoubleSeconds(Median(backward_))},
+        {"memory", MemoryJson(runtime_.memory())}};
+    if (config_.network.rate > 0) {
+      summary["ideal_step_seconds"] = absl::ToDoubleSeconds(Ideal());
+    }
+    if (wire_start_) {
+      STRATA_ASSIGN_OR_RETURN(InterfaceBytes now, ReadInterfaceBytes(interface_));
+      summary["interface_bytes"] = {{"sent", now.sent - wire_start_->sent},
+                                    {"received", now.received - wire_start_->received}};
+    }
+    for (int l = 0; l < runtime_.topology().level_count(); ++l) {
+      summary["node_sent_bytes"][runtime_.topology().levels()[l].name] = node_sent_[l];
+    }
+    STRATA_ASSIGN_OR_RETURN(summary["params_sha256"], runtime_.ParametersSha256());
+    if (metrics_) metrics_->Write({{"schema", kMetricsSchema}, {"summary", summary}});
+    if (leads()) PrintSummary(summary);
+    return absl::OkStatus();
+  }
+
+  const TrainConfig& config_;
+  const Text text_;
+  const std::unique_ptr<ReferenceModel> model_;
+  Runtime& runtime_;
+  std::optional<MetricsFile> metrics_;
+  const std::string interface_;  // between nodes; empty: not known
+  ProgressBar progress_;
+  StepMeasure pending_;
+  double loss_ = 0;
+  std::vector<absl::Duration> durations_, forward_, backward_;
+  std::map<size_t, int64_t> node_sent_;
+  std::optional<InterfaceBytes> wire_start_;
+};
+
+// Tells the user when the mathematics will be what takes the time.
+void WarnIfProductsAreSlow(const Runtime& runtime, const TrainConfig& config) {
+  if (config.model.kind != ModelKind::kGpt || runtime.self() != Rank{0}) return;
+  const double rate = ModelProductRate();
+  if (rate >= kSlowProductRate) return;
+  Log(Severity::kWarning,
+      absl::StrFormat("matrix products run at %.1f GFLOP/s on this host; install "
+                      "libopenblas0-serial and choose it with update-alternatives",
+                      rate));
+}
+
+absl::StatusOr<WorldOptions> JobFromEnvironment(const TrainConfig& config) {
+  STRATA_ASSIGN_OR_RETURN(WorldOptions world, WorldOptionsFromEnvironment());
+  nlohmann::json fingerprint(ModelFingerprint(config));
+  world.fingerprint = fingerprint.dump();
+  return world;
+}
+
+}  // namespace
+
+absl::Status Train(const TrainOptions& options) {
+  const TrainConfig& config = options.config;
+  STRATA_ASSIGN_OR_RETURN(Text text, Text::Load(config.data.text, SequenceLength(config)));
+  STRATA_ASSIGN_OR_RETURN(std::unique_ptr<ReferenceModel> model, MakeModel(config));
+  STRATA_ASSIGN_OR_RETURN(WorldOptions world, JobFromEnvironment(config));
+  RuntimeOptions runtime_options = ToRuntimeOptions(config, world);
+  runtime_options.trace = options.trace;
+  STRATA_ASSIGN_OR_RETURN(std::unique_ptr<Runtime> runtime, Runtime::Start(runtime_options));
+  WarnIfProductsAreSlow(*runtime, config);
+  std::optional<MetricsFile> metrics;
+  absl::Status status;
+  if (!options.metrics.empty() && runtime->self() == Rank{0}) {
+    absl::StatusOr<MetricsFile> created = MetricsFile::Create(options.metrics);
+    if (created.ok()) metrics.emplace(*std::move(created));
+    status = created.status();
+  }
+  if (status.ok()) {
+    status = Trainer(options, std::move(text), std::move(model), *runtime, std::move(metrics),
+                     runtime_options.world.interface)
+                 .Run();
+  }
+  const absl::Status left = runtime->Shutdown(status);
+  return status.ok() ? left : status;
+}
+
+}  // namespace strata
