@@ -258,11 +258,13 @@ TEST_P(TransportContract, KeepsManyMessagesInFlight) {
 TEST_P(TransportContract, CountsPayloadOfCompletedTransfersExactly) {
   Connect(3);
   Transfers transfers(mesh_);
+  uint32_t message = 0;
   for (const size_t size : kSizes) {
-    transfers.Recv(1, 0, TagOf(1, size), size);
-    transfers.Recv(2, 0, TagOf(1, size), size);
-    transfers.Send(0, 1, TagOf(1, size), Pattern(size, 1));
-    transfers.Send(0, 2, TagOf(1, size), Pattern(size, 2));
+    transfers.Recv(1, 0, TagOf(1, message), size);
+    transfers.Recv(2, 0, TagOf(1, message), size);
+    transfers.Send(0, 1, TagOf(1, message), Pattern(size, 1));
+    transfers.Send(0, 2, TagOf(1, message), Pattern(size, 2));
+    ++message;
   }
   Operation& never = transfers.Recv(2, 1, TagOf(9, 9), 5);  // has no send, and is not counted
   transfers.Recv(0, 1, TagOf(2, 0), 31);
