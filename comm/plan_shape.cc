@@ -8,9 +8,12 @@ PlanShape::PlanShape(const Plan& plan, int level_count)
     : sends(level_count), transfers(level_count) {
   const int count = static_cast<int>(plan.steps.size());
   first_dependent.resize(count + 1);
-  for (const int dependency : plan.dependencies) ++first_dependent[dependency + 1];
+  // Through the steps, as several may share a list of dependencies.
+  for (const Step& step : plan.steps) {
+    for (const int dependency : plan.DependenciesOf(step)) ++first_dependent[dependency + 1];
+  }
   for (int step = 0; step < count; ++step) first_dependent[step + 1] += first_dependent[step];
-  dependents.resize(plan.dependencies.size());
+  dependents.resize(first_dependent.back());
   std::vector<int> filled(first_dependent.begin(), first_dependent.end());
   for (int step = 0; step < count; ++step) {
     const Step& what = plan.steps[step];
