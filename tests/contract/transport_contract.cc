@@ -1,11 +1,11 @@
 #include "tests/contract/transport_contract.h"
 
 #include <memory>
+#include <mutex>
 #include <string>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "absl/synchronization/mutex.h"
 #include "absl/time/clock.h"
 #include "tests/support/status_matchers.h"
 
@@ -38,27 +38,27 @@ class Outcome {
  public:
   // Called on `loop`.
   void Set(absl::Status status, bool in_loop, bool in_call) {
-    absl::MutexLock lock(&mutex_);
+    const std::lock_guard lock(mutex_);
     ++times_;
     status_ = std::move(status);
     right_place_ = in_loop && !in_call;
   }
   bool ended() const {
-    absl::MutexLock lock(&mutex_);
+    const std::lock_guard lock(mutex_);
     return times_ > 0;
   }
   // Exactly once, on the loop, outside the call that took the operation.
   bool proper() const {
-    absl::MutexLock lock(&mutex_);
+    const std::lock_guard lock(mutex_);
     return times_ == 1 && right_place_;
   }
   absl::Status status() const {
-    absl::MutexLock lock(&mutex_);
+    const std::lock_guard lock(mutex_);
     return status_;
   }
 
  private:
-  mutable absl::Mutex mutex_;
+  mutable std::mutex mutex_;
   int times_ = 0;
   bool right_place_ = false;
   absl::Status status_;
