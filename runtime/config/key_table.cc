@@ -55,15 +55,16 @@ const std::vector<Key>& Table() {
     {"model.forward_seconds", [](C& c) -> F { return NumberField{&c.model.forward_seconds}; }, "0",
      "Simulated compute of one forward over all units.", {.least = 0, .most = 3600}, {}, kIfUnits},
     {"model.backward_seconds", [](C& c) -> F { return NumberField{&c.model.backward_seconds}; },
-     "0", "Simulated compute of one backward over all units.", {.least = 0, .most = 3600}, {}, kIfUnits},
+     "0",
+     "Simulated compute of one backward over all units.", {.least = 0, .most = 3600}, {}, kIfUnits},
 
     {"data.text", [](C& c) -> F { return TextField{&c.data.text}; }, nullptr,
-     "File with the text to train on.", {}, {}, kIfGpt},
+     "File with the text to train on."},
 
     {"train.steps", [](C& c) -> F { return IntegerField{&c.train.steps}; }, "200",
      "Optimizer steps.", kCount},
     {"train.micro_batch", [](C& c) -> F { return IntegerField{&c.train.micro_batch}; }, "8",
-     "Sequences per rank and micro-step.", kCount, {}, kIfGpt},
+     "Sequences per rank and micro-step.", kCount},
     {"train.accumulation", [](C& c) -> F { return IntegerField{&c.train.accumulation}; }, "1",
      "Micro-steps per step.", kCount},
     {"train.seed", [](C& c) -> F { return IntegerField{&c.train.seed}; }, "1",
@@ -89,7 +90,7 @@ const std::vector<Key>& Table() {
     {"train.clip", [](C& c) -> F { return NumberField{&c.train.clip}; }, "0",
      "Largest norm of the whole gradient; 0 does not clip.", {}},
     {"train.eval_every", [](C& c) -> F { return IntegerField{&c.train.eval_every}; }, "0",
-     "Steps between evaluations; 0 never evaluates.", kCountOrNone, {}, kIfGpt},
+     "Steps between evaluations; 0 never evaluates.", kCountOrNone},
 
     {"compute.dtype", [](C& c) -> F { return Choice(c.compute.dtype); }, "f32",
      "Type of parameters and gradients in compute; the optimizer's are always f32.",
