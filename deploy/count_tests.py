@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """Sums ctest's JUnit files to one line, "N passed, N failed, N skipped", counting the cases inside
-each GoogleTest binary. Exits 1 when one failed or a file is missing.
+each GoogleTest or unittest program. Exits 1 when one failed or a file is missing.
 """
 
 import re
@@ -23,6 +23,11 @@ def count_case(case):
     passed = last_count(r"^\[  PASSED  \] (\d+) test", output)
     failed = last_count(r"^\[  FAILED  \] (\d+) test", output)
     skipped = last_count(r"^\[  SKIPPED \] (\d+) test", output)
+    ran = last_count(r"^Ran (\d+) tests? in", output)
+    if ran:
+        failed = last_count(r"failures=(\d+)", output) + last_count(r"errors=(\d+)", output)
+        skipped = last_count(r"skipped=(\d+)", output)
+        passed = ran - failed - skipped
     if status == "fail":
         return passed, max(failed, 1), skipped
     return (passed, 0, skipped) if passed or skipped else (1, 0, 0)

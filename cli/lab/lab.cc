@@ -51,7 +51,8 @@ class LabInit {
       : options_(options),
         link_(link),
         counters_file_(counters_file),
-        program_(std::move(program)) {}
+        program_(std::move(program)),
+        folder_(std::filesystem::current_path()) {}
 
   absl::StatusOr<int> Run();
 
@@ -63,6 +64,7 @@ class LabInit {
   const LinkOptions& link_;
   const int counters_file_;  // -1: none
   const std::vector<std::string> program_;
+  const std::string folder_;  // where ranks run; entering a mount namespace loses it
   std::vector<NodeNamespace> nodes_;
 };
 
@@ -81,7 +83,6 @@ absl::Status LabInit::MakeNodes() {
 std::vector<Launch> LabInit::Launches() const {
   const std::vector<int> ranks_of_node(options_.nodes, options_.ranks_per_node);
   const JobAddress address{NodeAddress(0), kMasterPort, RandomToken()};
-  const std::string folder = std::filesystem::current_path();
   std::vector<Launch> launches;
   for (const RankPlace& place : PlaceRanks(ranks_of_node, options_.placement)) {
     Launch launch;
@@ -90,7 +91,7 @@ std::vector<Launch> LabInit::Launches() const {
     launch.program = program_;
     launch.environment = RankEnvironment(place, ranks_of_node, address);
     launch.environment.push_back(absl::StrCat("STRATA_INTERFACE=", kNodeInterface));
-    launch.enter = [node = nodes_[place.node], folder]() -> absl::Status {
+    launch.enter = [node = nodes_[place.node], folder = folder_]() -> absl::Status {
       STRATA_RETURN_IF_ERROR(node.Enter());
       if (chdir(folder.c_str()) != 0) return absl::ErrnoToStatus(errno, folder);
       return absl::OkStatus();

@@ -57,7 +57,9 @@ std::string RemoteScript(const std::string& folder, const std::vector<std::strin
       words, " </dev/null 3<&- &\n", "program=$!\n",
       "{ while IFS= read -r signal; do kill -s \"$signal\" -- \"-$program\"; done\n",
       "  kill -s KILL -- \"-$program\"; } <&3 >/dev/null 2>&1 &\n", "watcher=$!\n",
-      "wait \"$program\"; code=$?\n", "kill \"$watcher\" 2>/dev/null\n", "exit \"$code\"\n");
+      "wait \"$program\"; code=$?\n",
+      "kill \"$watcher\" 2>/dev/null; kill -s KILL -- \"-$program\" 2>/dev/null\n",
+      "exit \"$code\"\n");
   // Whatever the login shell is, a POSIX one reads the script.
   return "exec sh -c " + ShellQuote(script);
 }

@@ -22,6 +22,7 @@ std::string ShellQuote(const std::string& word);
 // What the shell of a remote host runs for one rank: reads the job token as the first line of its
 // standard input, sets the environment, starts the program in `folder`, passes on the signals that
 // follow as lines ("TERM"), and kills the program when its input ends, that is, when we are gone.
+// What the program left running ends with it.
 std::string RemoteScript(const std::string& folder, const std::vector<std::string>& environment,
                          const std::vector<std::string>& program);
 
