@@ -8,9 +8,9 @@
 #include "comm/plan_runner.h"
 #include "comm/sim/sim_stream.h"
 #include "comm/sim/sim_world.h"
+#include "tests/support/plan_memory.h"
 #include "tests/support/status_matchers.h"
 #include "tests/unit/comm/held_transport.h"
-#include "tests/unit/comm/plan_memory.h"
 
 namespace strata {
 namespace {

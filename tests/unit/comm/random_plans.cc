@@ -8,6 +8,11 @@ namespace {
 
 constexpr int kSlots = 6;
 
+std::vector<std::byte> BytesOf(const std::vector<float>& values) {
+  const auto bytes = std::as_bytes(std::span(values));
+  return {bytes.begin(), bytes.end()};
+}
+
 class Maker {
  public:
   Maker(const Topology& topology, int64_t slot_elements, uint64_t seed)
@@ -25,7 +30,7 @@ class Maker {
       plan.name = "random";
       plan.input_bytes = plan.output_bytes = plan.scratch_bytes = kSlots * SlotBytes();
       for (float& value : values_[rank]) value = static_cast<float>(Random(1000)) / 7;
-      made.inputs.push_back(values_[rank]);
+      made.inputs.push_back(BytesOf(values_[rank]));
       for (int slot = 0; slot < kSlots; ++slot) {
         Add(rank, {.op = Op::kCopy, .src = At(BufferId::kInput, slot), .dst = Scratch(slot)}, {},
             slot);
@@ -38,8 +43,8 @@ class Maker {
             {slot}, -1);
       }
       made.plans.push_back(std::make_shared<const Plan>(plans_[rank]));
+      made.outputs.push_back(BytesOf(values_[rank]));
     }
-    made.outputs = values_;
     return made;
   }
 

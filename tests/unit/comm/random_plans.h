@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <span>
@@ -15,8 +16,8 @@ namespace strata {
 // works there, and copies the result to its output.
 struct RandomPlans {
   std::vector<std::shared_ptr<const Plan>> plans;
-  std::vector<std::vector<float>> inputs;   // per rank
-  std::vector<std::vector<float>> outputs;  // per rank, worked out one step after the other
+  std::vector<std::vector<std::byte>> inputs;   // per rank
+  std::vector<std::vector<std::byte>> outputs;  // per rank, worked out one step after the other
 };
 
 RandomPlans MakeRandomPlans(const Topology& topology, int steps, int64_t slot_elements,

@@ -19,7 +19,7 @@ class PlanMemory {
 
   PlanBuffers buffers() const { return {input_.view(), output_.view(), scratch_.view()}; }
   std::vector<std::byte>& input() { return input_.bytes; }
-  std::vector<std::byte>& output() { return output_.bytes; }
+  const std::vector<std::byte>& output() const { return output_.bytes; }
 
  private:
   struct Paged {
