@@ -5,6 +5,7 @@
 #define HWY_DISABLED_TARGETS (HWY_SSSE3 | HWY_AVX3_DL)  // as in elementwise.cc
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "kernels/block_squares.cc"
+#include "hwy/cache_control.h"
 #include "hwy/foreach_target.h"
 #include "hwy/highway.h"
 
@@ -17,6 +18,11 @@ namespace hn = hwy::HWY_NAMESPACE;
 
 constexpr int64_t kLanes = 32;
 constexpr int64_t kGroup = kLanes / 4;  // lanes side by side: the widest vector there is
+
+// Elements between what is summed and what is fetched into the cache: the chains of additions leave
+// the processor too little room to look ahead by itself (from memory, 1.6 times slower). Fetching
+// what lies behind the end does no harm.
+constexpr int64_t kAhead = 2048;
 
 using Doubles = hn::CappedTag<double, kGroup>;
 
@@ -34,6 +40,8 @@ void BlockSquaresBody(const float* src, int64_t blocks, double* sums) {
     for (int64_t lane = 0; lane < kGroup; lane += step) {
       auto sum0 = hn::Zero(d), sum1 = sum0, sum2 = sum0, sum3 = sum0;
       for (int64_t i = lane; i < kBlockElements; i += kLanes) {
+        hwy::Prefetch(src + i + kAhead);
+        hwy::Prefetch(src + i + kAhead + kLanes / 2);
         sum0 = AddSquare(sum0, src + i);
         sum1 = AddSquare(sum1, src + i + kGroup);
         sum2 = AddSquare(sum2, src + i + 2 * kGroup);

@@ -9,6 +9,7 @@
 #define HWY_DISABLED_TARGETS (HWY_SSSE3 | HWY_AVX3_DL)
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "kernels/elementwise.cc"
+#include "hwy/cache_control.h"
 #include "hwy/foreach_target.h"
 #include "hwy/highway.h"
 
@@ -24,6 +25,13 @@ using Words = hn::RebindToUnsigned<Floats>;
 using Halves = hn::Rebind<uint16_t, Words>;
 
 // Each body takes a multiple of kBodyElements elements.
+
+// Fetches the cache line that the loop reaches 8 KiB later. From memory, the processor alone does
+// not keep enough of them on their way where the destination is a third stream or the arithmetic is
+// long (1.2 to 1.4 times slower). Behind the end it does no harm.
+HWY_INLINE void FetchAhead(const void* at) {
+  hwy::Prefetch(static_cast<const char*>(at) + (8 << 10));
+}
 
 HWY_INLINE hn::Vec<Floats> LoadBf16(const uint16_t* src) {
   const auto wide = hn::PromoteTo(Words(), hn::LoadU(Halves(), src));
@@ -50,6 +58,7 @@ void AddF32(float* dst, const float* a, const float* b, int64_t elements) {
   const Floats d;
   const int64_t step = hn::Lanes(d);
   for (int64_t i = 0; i < elements; i += step) {
+    FetchAhead(dst + i);
     hn::StoreU(hn::Add(hn::LoadU(d, a + i), hn::LoadU(d, b + i)), d, dst + i);
   }
 }
@@ -82,7 +91,10 @@ void Widen(float* dst, const uint16_t* src, int64_t elements) {
 
 void Narrow(uint16_t* dst, const float* src, int64_t elements) {
   const int64_t step = hn::Lanes(Floats());
-  for (int64_t i = 0; i < elements; i += step) StoreBf16(hn::LoadU(Floats(), src + i), dst + i);
+  for (int64_t i = 0; i < elements; i += step) {
+    FetchAhead(src + i);
+    StoreBf16(hn::LoadU(Floats(), src + i), dst + i);
+  }
 }
 
 void AddWidened(float* dst, const float* a, const uint16_t* b, int64_t elements) {
