@@ -2,6 +2,7 @@
 
 import os
 import pathlib
+import select
 import subprocess
 import time
 
@@ -45,5 +46,5 @@ def wait_until(condition, seconds=20):
     while time.monotonic() < end:
         if condition():
             return True
-        time.sleep(0.02)
+        select.select([], [], [], 0.02)
     return condition()
