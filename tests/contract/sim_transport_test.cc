@@ -1,6 +1,8 @@
 #include <memory>
 #include <vector>
 
+#include "comm/faulty_transport.h"
+#include "comm/shaped_transport.h"
 #include "comm/sim/sim_network.h"
 #include "comm/sim/sim_world.h"
 #include "comm/topology.h"
@@ -37,6 +39,29 @@ class SimMesh final : public TransportMesh {
   std::vector<std::unique_ptr<SimTransport>> transports_;
 };
 
+// Other transports on top of simulated ones.
+template <typename Wrapper, typename Options>
+class WrappedMesh final : public TransportMesh {
+ public:
+  WrappedMesh(const Topology& topology, const Options& options) : mesh_(topology, 4) {
+    for (int rank = 0; rank < topology.size(); ++rank) {
+      wrapped_.push_back(std::make_unique<Wrapper>(mesh_.loop(Rank{rank}),
+                                                   mesh_.transport(Rank{rank}), options));
+    }
+  }
+
+  Loop& loop(Rank rank) override { return mesh_.loop(rank); }
+  Transport& transport(Rank rank) override { return *wrapped_[Index(rank)]; }
+  bool WaitUntil(absl::FunctionRef<bool()> done, absl::Duration limit) override {
+    return mesh_.WaitUntil(done, limit);
+  }
+  void Vanish(Rank rank) override { mesh_.Vanish(rank); }
+
+ private:
+  SimMesh mesh_;
+  std::vector<std::unique_ptr<Wrapper>> wrapped_;
+};
+
 constexpr Link kSlow{.bytes_per_second = 12'500'000, .latency = absl::Microseconds(100)};
 constexpr Link kFast{.bytes_per_second = 4'000'000'000, .latency = absl::Microseconds(2)};
 
@@ -55,9 +80,21 @@ std::unique_ptr<TransportMesh> WithoutRates(int size) {
   return std::make_unique<SimMesh>(Topology::Uniform(1, size), 3);
 }
 
+std::unique_ptr<TransportMesh> Shaped(int size) {
+  return std::make_unique<WrappedMesh<ShapedTransport, Link>>(Topology::Uniform(1, size), kSlow);
+}
+
+std::unique_ptr<TransportMesh> Late(int size) {
+  return std::make_unique<WrappedMesh<FaultyTransport, FaultyTransport::Options>>(
+      Topology::Uniform(1, size),
+      FaultyTransport::Options{.send_delay = absl::Milliseconds(3)});
+}
+
 INSTANTIATE_TEST_SUITE_P(SimAcrossNodes, TransportContract, testing::Values(AcrossNodes));
 INSTANTIATE_TEST_SUITE_P(SimWithinNode, TransportContract, testing::Values(WithinNode));
 INSTANTIATE_TEST_SUITE_P(SimWithoutRates, TransportContract, testing::Values(WithoutRates));
+INSTANTIATE_TEST_SUITE_P(Shaped, TransportContract, testing::Values(Shaped));
+INSTANTIATE_TEST_SUITE_P(Late, TransportContract, testing::Values(Late));
 
 }  // namespace
 }  // namespace strata
