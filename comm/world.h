@@ -24,7 +24,8 @@ struct WorldOptions {
   std::string token;           // job token; the same on all ranks, never sent
   std::string transport = "ucx";  // between nodes: "ucx" or "tcp"
   std::string interface;       // between nodes; empty: the route to the rendezvous host
-  std::string node;       // ranks with equal strings share a node; empty: boot id and host name
+  std::string node;  // ranks with equal strings share a node; empty: boot id, host name and network
+                     // namespace
   std::string fingerprint;     // must be equal on all ranks; a JSON object of strings, differences are named
   absl::Duration timeout = absl::Seconds(30);    // of rendezvous
   absl::Duration heartbeat_timeout = absl::Seconds(5);  // silence after which a rank is lost
@@ -58,8 +59,10 @@ class World {
   // naming rank and host. Both lanes have been aborted with it by then.
   virtual void OnLoss(absl::AnyInvocable<void(absl::Status) &&> lost) = 0;
 
-  // Tells the others that this rank goes on purpose (or fails with `why`, which they then report),
-  // waits for what is in flight, joins the threads. Bounded by `heartbeat_timeout`.
+  // Tells the others that this rank has finished and waits until all have; or that it fails with
+  // `why`, which they then report, and waits until they know. Blocks at most `heartbeat_timeout`; the
+  // caller has ended what it started on the lanes. Not in a loop. The verdict of membership, if there
+  // is one with another reason than `why`. Lanes stay usable after an OK, until the destructor.
   virtual absl::Status Leave(absl::Status why) = 0;
 };
 
