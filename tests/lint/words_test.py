@@ -14,7 +14,7 @@ SELF = "tests/lint/words_test.py"
 
 # What is forbidden, where, in which files it is allowed all the same, why, and a line that has it.
 RULES = [
-    (r"std::this_thread::sleep_(for|until)|\bu?sleep\(", ("",), (),
+    (r"std::this_thread::sleep_(for|until)|(?<!\.)\bu?sleep\(", ("",), (),
      "wait for what happens, or for a timer of the loop", "std::this_thread::sleep_for(one);"),
     (r"std::chrono::\w+::now", LAYERS, ("comm/asio_loop.cc", "runtime/stopwatch.h"),
      "time comes from a Loop", "auto t = std::chrono::steady_clock::now();"),
