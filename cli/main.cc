@@ -3,6 +3,7 @@
 
 int main(int argc, char** argv) {
   strata::CommandLine line;
+  strata::AddConfig(line);
   strata::AddLab(line);
   strata::AddRun(line);
   return line.Run(argc, argv);
