@@ -9,8 +9,11 @@ namespace {
 class Router {
  public:
   Router(const Topology& topology, const Spread& spread, int stripe, int stripe_count)
-      : topology_(topology), stripe_(stripe), stripe_count_(stripe_count),
-        behind_(topology.size(), kNotHere), needs_(topology.size(), 0) {
+      : topology_(topology),
+        stripe_(stripe),
+        stripe_count_(stripe_count),
+        behind_(topology.size(), kNotHere),
+        needs_(topology.size(), 0) {
     for (Rank rank : spread.have) behind_[Index(rank)] = 0;
     for (Rank rank : spread.need) needs_[Index(rank)] = 1;
   }
@@ -68,8 +71,8 @@ class Router {
     return need[need.size() * local / from.count];
   }
 
-  // Along the ring from child `source` to child `end`, which has the stripe itself. `end` may exceed
-  // the number of children: the ring goes on from the first.
+  // Along the ring from child `source` to child `end`, which has the stripe itself. `end` may
+  // exceed the number of children: the ring goes on from the first.
   void PassAlong(int level, std::span<const RankSpan> children, int source, int end) {
     const int count = static_cast<int>(children.size());
     const Rank first = Sender(children[source]);

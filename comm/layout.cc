@@ -46,8 +46,8 @@ std::string LevelNames(const Topology& topology) {
 absl::StatusOr<int> RequireLevel(absl::string_view name, const Topology& topology) {
   const int level = topology.FindLevel(name);
   if (level < 0) {
-    return absl::InvalidArgumentError(absl::StrCat("the topology has no level \"", name,
-                                                   "\"; it has: ", LevelNames(topology)));
+    return absl::InvalidArgumentError(
+        absl::StrCat("the topology has no level \"", name, "\"; it has: ", LevelNames(topology)));
   }
   return level;
 }
@@ -62,7 +62,8 @@ absl::StatusOr<LevelSet> LevelsOf(const std::vector<Tier>& tiers, const Topology
     }
     STRATA_ASSIGN_OR_RETURN(const int node, RequireLevel("node", topology));
     const bool within = tier == Tier::kWithin;
-    if (!within && node + 1 == topology.level_count()) return RequireLevel("cluster", topology).status();
+    if (!within && node + 1 == topology.level_count())
+      return RequireLevel("cluster", topology).status();
     const int end = within ? node + 1 : topology.level_count();
     for (int level = within ? 0 : node + 1; level < end; ++level) set = set.With(level);
   }
@@ -96,8 +97,8 @@ int Distance(absl::string_view a, absl::string_view b) {
 }
 
 absl::Status UnknownPreset(absl::string_view name) {
-  const auto nearest = std::min_element(
-      Presets().begin(), Presets().end(), [&](const Preset& a, const Preset& b) {
+  const auto nearest =
+      std::min_element(Presets().begin(), Presets().end(), [&](const Preset& a, const Preset& b) {
         return Distance(name, a.name) < Distance(name, b.name);
       });
   return absl::InvalidArgumentError(
@@ -160,8 +161,8 @@ absl::Status CheckLayout(const Layout& layout, const Topology& topology) {
   for (LevelSet set : {layout.parameters, layout.gradients, layout.optimizer}) {
     if (!set.Within(all)) {
       return absl::InvalidArgumentError(
-          absl::StrCat("layout \"", layout.name, "\" names a level that the topology lacks; it has: ",
-                       LevelNames(topology)));
+          absl::StrCat("layout \"", layout.name,
+                       "\" names a level that the topology lacks; it has: ", LevelNames(topology)));
     }
   }
   STRATA_RETURN_IF_ERROR(
@@ -172,8 +173,8 @@ absl::Status CheckLayout(const Layout& layout, const Topology& topology) {
 std::vector<int> CutOrder(const Layout& layout, int level_count) {
   std::vector<int> order;
   LevelSet cut;
-  for (LevelSet set : {layout.parameters, layout.gradients, layout.optimizer,
-                       LevelSet::All(level_count)}) {
+  for (LevelSet set :
+       {layout.parameters, layout.gradients, layout.optimizer, LevelSet::All(level_count)}) {
     for (int level = 0; level < level_count; ++level) {
       if (!set.Has(level) || cut.Has(level)) continue;
       order.push_back(level);

@@ -52,8 +52,8 @@ absl::StatusOr<Layout> MakeLayout(const std::vector<std::string>& parameters,
 // state and the level, and what to change.
 absl::Status CheckLayout(const Layout& layout, const Topology& topology);
 
-// The order in which a unit is cut, for all states of one layout: levels of P, then the rest of G's,
-// then the rest of O's, then those that none is sharded over; innermost first within each. The
+// The order in which a unit is cut, for all states of one layout: levels of P, then the rest of
+// G's, then the rest of O's, then those that none is sharded over; innermost first within each. The
 // optimizer's shard then lies inside the parameters' shard, and publish moves no byte that is
 // already there.
 std::vector<int> CutOrder(const Layout& layout, int level_count);

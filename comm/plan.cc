@@ -33,8 +33,8 @@ absl::Duration Estimate(std::span<const Plan> plans, const Topology& topology) {
     if (busiest == 0) continue;
     absl::Duration time = link.latency;
     if (link.bytes_per_second > 0) {
-      time += absl::Seconds(static_cast<double>(busiest) /
-                            static_cast<double>(link.bytes_per_second));
+      time +=
+          absl::Seconds(static_cast<double>(busiest) / static_cast<double>(link.bytes_per_second));
     }
     slowest = std::max(slowest, time);
   }

@@ -26,8 +26,10 @@ struct Slice {
 };
 
 // One thing a rank does:
-//   kSend    src → peer                    kRecv   peer → dst
-//   kCopy    dst = src                     kReduce dst = src + other, rounded once to the plan's dtype
+//   kSend    src → peer
+//   kRecv    peer → dst
+//   kCopy    dst = src
+//   kReduce  dst = src + other, rounded once to the plan's dtype
 // It starts when the steps it depends on have ended. `message` is the same number at both ends of a
 // transfer and unique per (sender, receiver) within the collective.
 struct Step {
@@ -53,14 +55,15 @@ struct Plan {
   std::vector<int> dependencies;
 
   std::span<const int> DependenciesOf(const Step& step) const {
-    return {dependencies.data() + step.first_dependency, static_cast<size_t>(step.dependency_count)};
+    return {dependencies.data() + step.first_dependency,
+            static_cast<size_t>(step.dependency_count)};
   }
 };
 
 struct PlanOptions {
   DType dtype = DType::kF32;
-  // Largest transfer. Steps are cut at multiples of this many bytes of the unit, so that no slice of
-  // a full-unit buffer crosses a page whose size is a multiple of it.
+  // Largest transfer. Steps are cut at multiples of this many bytes of the unit, so that no slice
+  // of a full-unit buffer crosses a page whose size is a multiple of it.
   int64_t chunk_bytes = 256 * 1024;
 };
 

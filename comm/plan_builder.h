@@ -17,14 +17,16 @@ struct Turn {
   auto operator<=>(const Turn&) const = default;
 };
 
-// Collects the steps of one plan in any order that puts dependencies first, and brings them into the
-// order of their turns. A step never comes before one that it depends on, whatever its turn; receives
-// come first of all, because a posted receive costs nothing and saves the sender's bytes a detour.
+// Collects the steps of one plan in any order that puts dependencies first, and brings them into
+// the order of their turns. A step never comes before one that it depends on, whatever its turn;
+// receives come first of all, because a posted receive costs nothing and saves the sender's bytes a
+// detour.
 class PlanBuilder {
  public:
-  // `shell` has everything but steps and scratch. Scratch is handed out such that no slice of at most
-  // `chunk_bytes` crosses a multiple of it.
-  PlanBuilder(Plan shell, int64_t chunk_bytes) : plan_(std::move(shell)), chunk_bytes_(chunk_bytes) {}
+  // `shell` has everything but steps and scratch. Scratch is handed out such that no slice of at
+  // most `chunk_bytes` crosses a multiple of it.
+  PlanBuilder(Plan shell, int64_t chunk_bytes)
+      : plan_(std::move(shell)), chunk_bytes_(chunk_bytes) {}
 
   Slice AddScratch(int64_t bytes);
 

@@ -18,8 +18,8 @@ absl::StatusOr<Plan> PlanExchange(const Topology& topology, int64_t record_bytes
   for (Rank rank : everyone) {
     const int64_t begin = Index(rank) * record_bytes;
     if (record_bytes == 0) break;
-    segments.push_back({{begin, begin + record_bytes}, {rank}, everyone, rank == self ? 0 : -1,
-                        begin});
+    segments.push_back(
+        {{begin, begin + record_bytes}, {rank}, everyone, rank == self ? 0 : -1, begin});
   }
   Plan shell{.name = "exchange",
              .input_bytes = record_bytes,

@@ -32,8 +32,8 @@ absl::StatusOr<Plan> PlanGather(const Topology& topology, const ShardLayout& fro
              .dtype = options.dtype,
              .input_bytes = from.OwnedElements(self) * element_bytes,
              .output_bytes = to.OwnedElements(self) * element_bytes};
-  return PlanSpread(topology, segments, self,
-                    {options.chunk_bytes, kBlockElements * element_bytes}, std::move(shell));
+  return PlanSpread(topology, segments, self, {options.chunk_bytes, kBlockElements * element_bytes},
+                    std::move(shell));
 }
 
 }  // namespace strata

@@ -15,10 +15,9 @@ absl::Status CheckPlanArguments(const Topology& topology, const ShardLayout& fro
         absl::StrCat("rank ", Index(self), " of ", topology.size(), " ranks"));
   }
   if (options.chunk_bytes <= 0 || options.chunk_bytes % SizeOf(options.dtype) != 0) {
-    return absl::InvalidArgumentError(absl::StrCat("chunk_bytes is ", options.chunk_bytes,
-                                                   "; it must be a positive multiple of ",
-                                                   SizeOf(options.dtype), ", the size of ",
-                                                   Name(options.dtype)));
+    return absl::InvalidArgumentError(
+        absl::StrCat("chunk_bytes is ", options.chunk_bytes, "; it must be a positive multiple of ",
+                     SizeOf(options.dtype), ", the size of ", Name(options.dtype)));
   }
   return absl::OkStatus();
 }

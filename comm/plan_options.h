@@ -5,8 +5,8 @@
 
 namespace strata {
 
-// InvalidArgument unless `from` and `to` are of one unit, `self` is in the topology and chunks are a
-// positive number of whole elements.
+// InvalidArgument unless `from` and `to` are of one unit, `self` is in the topology and chunks are
+// a positive number of whole elements.
 absl::Status CheckPlanArguments(const Topology& topology, const ShardLayout& from,
                                 const ShardLayout& to, Rank self, const PlanOptions& options);
 

@@ -36,7 +36,8 @@ int64_t RotationTurn(const Topology& topology, int level, Rank self, Rank destin
   const int own = topology.ChildIndex(self, level), other = topology.ChildIndex(destination, level);
   if (level > 0 && count > 2 && (count & (count - 1)) == 0) {
     int64_t reversed = 0;
-    for (int bit = 1; bit < count; bit *= 2) reversed = reversed * 2 + ((own ^ other) & bit ? 1 : 0);
+    for (int bit = 1; bit < count; bit *= 2)
+      reversed = reversed * 2 + ((own ^ other) & bit ? 1 : 0);
     return count - 1 - reversed;
   }
   return (other - own + count - 1) % count;
@@ -51,7 +52,9 @@ struct Value {
 class ReducePlanner {
  public:
   ReducePlanner(const Topology& topology, Rank self, int64_t chunk_bytes, Plan shell)
-      : topology_(topology), self_(self), chunk_bytes_(chunk_bytes),
+      : topology_(topology),
+        self_(self),
+        chunk_bytes_(chunk_bytes),
         builder_(std::move(shell), chunk_bytes) {}
 
   void Add(const Part& part) {
@@ -143,9 +146,8 @@ absl::StatusOr<Plan> PlanReduce(const Topology& topology, const ShardLayout& fro
   STRATA_RETURN_IF_ERROR(CheckLevels(topology, from, to, over));
   const int64_t element_bytes = SizeOf(options.dtype);
   const std::vector<Segment> segments = CommonSegments(from, to, topology.size());
-  const int64_t chunk_bytes =
-      ChunkThatFitsTags(options.chunk_bytes, from.elements() * element_bytes,
-                        static_cast<int64_t>(segments.size()));
+  const int64_t chunk_bytes = ChunkThatFitsTags(
+      options.chunk_bytes, from.elements() * element_bytes, static_cast<int64_t>(segments.size()));
   Plan shell{.name = "reduce",
              .dtype = options.dtype,
              .input_bytes = from.OwnedElements(self) * element_bytes,
@@ -156,9 +158,9 @@ absl::StatusOr<Plan> PlanReduce(const Topology& topology, const ShardLayout& fro
     const ByteRange range = InBytes(segment.range, element_bytes);
     for (Rank destination : segment.to) {
       if (!std::binary_search(segment.from.begin(), segment.from.end(), destination)) {
-        return absl::InvalidArgumentError(
-            absl::StrCat("rank ", Index(destination), " ends with element ", segment.range.begin,
-                         " but gives no value for it"));
+        return absl::InvalidArgumentError(absl::StrCat("rank ", Index(destination),
+                                                       " ends with element ", segment.range.begin,
+                                                       " but gives no value for it"));
       }
       Part part{MakeReduceTree(topology, {segment.from, over, from.sharded(), destination}), range,
                 messages};
@@ -169,8 +171,8 @@ absl::StatusOr<Plan> PlanReduce(const Topology& topology, const ShardLayout& fro
       }
       for (int level = topology.level_count() - 1; level > 0; --level) {
         if (!over.Has(level)) continue;
-        part.round = part.round * topology.size() +
-                     RotationTurn(topology, level, self, destination);
+        part.round =
+            part.round * topology.size() + RotationTurn(topology, level, self, destination);
       }
       if (over.Has(0)) part.rotation = RotationTurn(topology, 0, self, destination);
       planner.Add(part);

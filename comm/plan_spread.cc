@@ -18,8 +18,8 @@ struct Part {
   std::vector<Transfer> outgoing;
 };
 
-// A rank's own part of a unit is sent first, then what it forwards, in the order in which it arrives:
-// by the number of transfers behind it, then by chunk.
+// A rank's own part of a unit is sent first, then what it forwards, in the order in which it
+// arrives: by the number of transfers behind it, then by chunk.
 void AddPart(const Topology& topology, const Part& part, Rank self, int64_t chunk_bytes,
              PlanBuilder& builder) {
   const SpreadSegment& segment = *part.segment;
@@ -57,8 +57,7 @@ Plan PlanSpread(const Topology& topology, std::span<const SpreadSegment> segment
   int64_t messages = 0;
   for (const SpreadSegment& segment : segments) {
     const Spread spread{segment.have, segment.need};
-    const int64_t grains =
-        (segment.range.size() + options.grain_bytes - 1) / options.grain_bytes;
+    const int64_t grains = (segment.range.size() + options.grain_bytes - 1) / options.grain_bytes;
     const int stripes = StripeCount(topology, spread);
     for (int stripe = 0; stripe < stripes; ++stripe) {
       const auto bound = [&](int64_t i) {

@@ -13,8 +13,8 @@ namespace strata {
 // Bytes that some ranks have and some need, and where they lie in one rank's buffers.
 struct SpreadSegment {
   ByteRange range;
-  std::vector<Rank> have;  // ascending, not empty
-  std::vector<Rank> need;  // ascending
+  std::vector<Rank> have;      // ascending, not empty
+  std::vector<Rank> need;      // ascending
   int64_t input_offset = -1;   // -1: this rank does not have them
   int64_t output_offset = -1;  // -1: this rank does not need them
 };
@@ -24,8 +24,8 @@ struct SpreadOptions {
   int64_t grain_bytes = 1;  // stripes begin at multiples of it, from their segment's begin
 };
 
-// Adds to `shell` (everything but steps and scratch) the steps by which all ranks get what they need.
-// `segments` ascend and are the same on all ranks, offsets apart.
+// Adds to `shell` (everything but steps and scratch) the steps by which all ranks get what they
+// need. `segments` ascend and are the same on all ranks, offsets apart.
 Plan PlanSpread(const Topology& topology, std::span<const SpreadSegment> segments, Rank self,
                 const SpreadOptions& options, Plan shell);
 

@@ -9,8 +9,8 @@ namespace {
 
 bool PowerOfTwo(int value) { return (value & (value - 1)) == 0; }
 
-// Whether `rank` is added for the destination rather than for another in the destination's group, at
-// the levels where groups keep to themselves.
+// Whether `rank` is added for the destination rather than for another in the destination's group,
+// at the levels where groups keep to themselves.
 bool Counts(const Topology& topology, const ReduceJob& job, Rank rank) {
   for (int level = 0; level < topology.level_count(); ++level) {
     if (job.over.Has(level) || job.sharded.Has(level)) continue;

@@ -27,20 +27,20 @@ struct ReduceJob {
 };
 
 // [Note: Canonical order]
-// The values of a group are added in a binary tree over its child groups in canonical order: the first
-// half (the larger one, if they differ) plus the second half; the value of a child group is the tree
-// of its own children. So the tree is nested per level, innermost first. Groups without a value
-// do not count. Each sum is rounded once, wherever it is computed.
+// The values of a group are added in a binary tree over its child groups in canonical order: the
+// first half (the larger one, if they differ) plus the second half; the value of a child group is
+// the tree of its own children. So the tree is nested per level, innermost first. Groups without a
+// value do not count. Each sum is rounded once, wherever it is computed.
 //
-// Over a level that is neither added over nor sharded, groups keep to themselves: rank 1 of a node is
-// added to rank 1 of the others. Where nodes differ in size, local indices are scaled, so that each value
-// is added exactly once.
+// Over a level that is neither added over nor sharded, groups keep to themselves: rank 1 of a node
+// is added to rank 1 of the others. Where nodes differ in size, local indices are scaled, so that
+// each value is added exactly once.
 //
-// Where the tree is computed: a group's value comes to be at the destination if it is a member, else
-// at the member with the matching index. It gets the values of the other child groups directly and adds
-// them; where they are a power of two above 2, at an outer level, by distance doubling: halves of the
-// tree meet at the child whose index has the low bits of the destination's, so that in each round
-// everyone talks to one partner. The tree, and so the bits, are the same.
+// Where the tree is computed: a group's value comes to be at the destination if it is a member,
+// else at the member with the matching index. It gets the values of the other child groups directly
+// and adds them; where they are a power of two above 2, at an outer level, by distance doubling:
+// halves of the tree meet at the child whose index has the low bits of the destination's, so that
+// in each round everyone talks to one partner. The tree, and so the bits, are the same.
 ReduceTree MakeReduceTree(const Topology& topology, const ReduceJob& job);
 
 }  // namespace strata

@@ -5,7 +5,8 @@
 namespace strata {
 namespace {
 
-// Adds `rank` to the segments that its ranges cover. Both ascend and no range ends inside a segment.
+// Adds `rank` to the segments that its ranges cover. Both ascend and no range ends inside a
+// segment.
 void AddHolder(std::span<const ElementRange> owned, Rank rank, std::vector<Segment>& segments,
                std::vector<Rank> Segment::*holders) {
   auto segment = segments.begin();

@@ -35,8 +35,8 @@ inline int64_t ChunkCount(ByteRange range, int64_t chunk_bytes) {
 }
 ByteRange Chunk(ByteRange range, int64_t chunk_bytes, int64_t number);
 
-// `chunk_bytes` doubled until a unit of `unit_bytes`, cut at its multiples and at `cuts` more places,
-// has fewer pieces than a tag can number.
+// `chunk_bytes` doubled until a unit of `unit_bytes`, cut at its multiples and at `cuts` more
+// places, has fewer pieces than a tag can number.
 int64_t ChunkThatFitsTags(int64_t chunk_bytes, int64_t unit_bytes, int64_t cuts);
 
 }  // namespace strata

@@ -116,15 +116,14 @@ absl::Status CheckOrder(const Topology& topology, std::span<const int> order, Le
   LevelSet seen;
   for (int level : order) {
     if (level < 0 || level >= topology.level_count() || seen.Has(level)) {
-      return absl::InvalidArgumentError(absl::StrCat("level ", level,
-                                                     " in the cut order is unknown or repeated"));
+      return absl::InvalidArgumentError(
+          absl::StrCat("level ", level, " in the cut order is unknown or repeated"));
     }
     seen = seen.With(level);
   }
   if (static_cast<int>(order.size()) != topology.level_count()) {
-    return absl::InvalidArgumentError(absl::StrCat("the cut order has ", order.size(),
-                                                   " levels, the topology ",
-                                                   topology.level_count()));
+    return absl::InvalidArgumentError(absl::StrCat(
+        "the cut order has ", order.size(), " levels, the topology ", topology.level_count()));
   }
   if (!sharded.Within(seen)) {
     return absl::InvalidArgumentError("a state is sharded over a level that the topology lacks");

@@ -27,13 +27,13 @@ struct ElementRange {
 // cutters in them (holders, in a group without cutters), at multiples of kBlockElements. The
 // boundaries of all groups together split the range into segments, so that groups of unequal size
 // fit: in each segment, one child of each group keeps it. (Boundaries of groups without cutters do
-// not change what the cutters cut next.) Cutters outside those children drop out;
-// holders do too if the state is sharded over the level. Segments that end up with the same rank are
-// merged when they touch. Shards may be empty and may consist of several ranges (where an outer level
-// is cut first).
+// not change what the cutters cut next.) Cutters outside those children drop out; holders do too if
+// the state is sharded over the level. Segments that end up with the same rank are merged when they
+// touch. Shards may be empty and may consist of several ranges (where an outer level is cut first).
+//
 // Cutters are among the holders, so what a rank keeps when the state is sharded over the first k
-// levels of `order` lies inside what it keeps when sharded over any of those k: the optimizer's shard
-// is part of the parameters' and the gradients', and contains the fully sharded one.
+// levels of `order` lies inside what it keeps when sharded over any of those k: the optimizer's
+// shard is part of the parameters' and the gradients', and contains the fully sharded one.
 class ShardLayout {
  public:
   // `elements` >= 0. `order` is CutOrder of the layout: every level of the topology once.
@@ -62,8 +62,8 @@ class ShardLayout {
 };
 
 // The shards of one unit under one layout. `full` is what compute needs (everything on every rank);
-// `reduced` is sharded over all levels: where gradients are summed before an all-reduce goes on, and
-// who counts a block in the global norm.
+// `reduced` is sharded over all levels: where gradients are summed before an all-reduce goes on,
+// and who counts a block in the global norm.
 struct UnitShards {
   ShardLayout full;
   ShardLayout parameters;

@@ -16,9 +16,9 @@ absl::Status CheckLevel(std::span<const Level> levels, size_t index) {
   }
   for (size_t other = 0; other < index; ++other) {
     if (levels[other].name == level.name) {
-      return absl::InvalidArgumentError(
-          absl::StrCat("levels ", other, " and ", index, " are both named \"", level.name,
-                       "\"; give each level its own name"));
+      return absl::InvalidArgumentError(absl::StrCat("levels ", other, " and ", index,
+                                                     " are both named \"", level.name,
+                                                     "\"; give each level its own name"));
     }
   }
   if (level.children.empty()) {
@@ -34,9 +34,9 @@ absl::Status CheckLevel(std::span<const Level> levels, size_t index) {
     children += level.children[group];
   }
   if (index > 0 && children != static_cast<int64_t>(levels[index - 1].children.size())) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        "level \"", level.name, "\" is made of ", children, " groups, but level \"",
-        levels[index - 1].name, "\" has ", levels[index - 1].children.size()));
+    return absl::InvalidArgumentError(
+        absl::StrCat("level \"", level.name, "\" is made of ", children, " groups, but level \"",
+                     levels[index - 1].name, "\" has ", levels[index - 1].children.size()));
   }
   if (index + 1 == levels.size() && level.children.size() != 1) {
     return absl::InvalidArgumentError(absl::StrCat("the outermost level \"", level.name, "\" has ",
@@ -53,8 +53,8 @@ constexpr size_t kMaxLevels = 16;
 
 absl::StatusOr<Topology> Topology::Create(std::vector<Level> levels) {
   if (levels.empty() || levels.size() > kMaxLevels) {
-    return absl::InvalidArgumentError(absl::StrCat("a topology has 1 to ", kMaxLevels,
-                                                   " levels, not ", levels.size()));
+    return absl::InvalidArgumentError(
+        absl::StrCat("a topology has 1 to ", kMaxLevels, " levels, not ", levels.size()));
   }
   for (size_t i = 0; i < levels.size(); ++i) STRATA_RETURN_IF_ERROR(CheckLevel(levels, i));
 
@@ -86,8 +86,8 @@ absl::StatusOr<Topology> Topology::Create(std::vector<Level> levels) {
 }
 
 Topology Topology::Uniform(int nodes, int ranks_per_node) {
-  auto topology = Create({{"node", std::vector<int>(nodes, ranks_per_node), {}},
-                          {"cluster", {nodes}, {}}});
+  auto topology =
+      Create({{"node", std::vector<int>(nodes, ranks_per_node), {}}, {"cluster", {nodes}, {}}});
   STRATA_CHECK(topology.ok());
   return *std::move(topology);
 }

@@ -12,19 +12,26 @@ namespace {
 
 const char* Name(Op op) {
   switch (op) {
-    case Op::kSend: return "send";
-    case Op::kRecv: return "recv";
-    case Op::kCopy: return "copy";
-    case Op::kReduce: return "reduce";
+    case Op::kSend:
+      return "send";
+    case Op::kRecv:
+      return "recv";
+    case Op::kCopy:
+      return "copy";
+    case Op::kReduce:
+      return "reduce";
   }
   return "?";
 }
 
 const char* Name(BufferId buffer) {
   switch (buffer) {
-    case BufferId::kInput: return "input";
-    case BufferId::kOutput: return "output";
-    case BufferId::kScratch: return "scratch";
+    case BufferId::kInput:
+      return "input";
+    case BufferId::kOutput:
+      return "output";
+    case BufferId::kScratch:
+      return "scratch";
   }
   return "?";
 }
@@ -61,14 +68,14 @@ absl::Status CheckStep(const Plan& plan, size_t index, const std::string& where)
   }
   const bool moves = step.op == Op::kCopy || step.op == Op::kReduce;
   if (moves && step.src.bytes != step.dst.bytes) {
-    return absl::InternalError(absl::StrCat(where, ": ", step.src.bytes, " bytes into ",
-                                            step.dst.bytes));
+    return absl::InternalError(
+        absl::StrCat(where, ": ", step.src.bytes, " bytes into ", step.dst.bytes));
   }
   if (step.op == Op::kReduce) {
     STRATA_RETURN_IF_ERROR(CheckSlice(plan, step.other, where));
     if (step.other.bytes != step.dst.bytes || step.dst.bytes % SizeOf(plan.dtype) != 0) {
-      return absl::InternalError(absl::StrCat(where, ": adds ", step.other.bytes, " bytes to ",
-                                              step.dst.bytes));
+      return absl::InternalError(
+          absl::StrCat(where, ": adds ", step.other.bytes, " bytes to ", step.dst.bytes));
     }
   }
   for (int dependency : plan.DependenciesOf(step)) {
@@ -89,10 +96,9 @@ absl::Status CheckOutput(const Plan& plan, int rank) {
   int64_t end = 0;
   for (const Slice& slice : written) {
     if (slice.offset != end) {
-      return absl::InternalError(absl::StrCat("rank ", rank, ": output bytes ",
-                                              std::min(slice.offset, end), " to ",
-                                              std::max(slice.offset, end), " are written ",
-                                              slice.offset > end ? "never" : "twice"));
+      return absl::InternalError(absl::StrCat(
+          "rank ", rank, ": output bytes ", std::min(slice.offset, end), " to ",
+          std::max(slice.offset, end), " are written ", slice.offset > end ? "never" : "twice"));
     }
     end += slice.bytes;
   }
@@ -128,10 +134,9 @@ absl::StatusOr<std::map<StepId, StepId>> MatchTransfers(std::span<const Plan> pl
       const auto& [rank, step] = ids.front();
       const auto other = others.find(key);
       if (ids.size() == 1 && other != others.end() && other->second.size() == 1) continue;
-      return absl::InternalError(absl::StrCat(Where(rank, plans[rank], step), ": message ",
-                                              std::get<2>(key), " with rank ",
-                                              Index(plans[rank].steps[step].peer),
-                                              " has no one matching step"));
+      return absl::InternalError(absl::StrCat(
+          Where(rank, plans[rank], step), ": message ", std::get<2>(key), " with rank ",
+          Index(plans[rank].steps[step].peer), " has no one matching step"));
     }
     return absl::OkStatus();
   };
@@ -143,9 +148,9 @@ absl::StatusOr<std::map<StepId, StepId>> MatchTransfers(std::span<const Plan> pl
     const Step& send = plans[rank].steps[index];
     const Step& recv = plans[peer].steps[other];
     if (send.src.bytes != recv.dst.bytes || send.level != recv.level) {
-      return absl::InternalError(absl::StrCat(
-          Where(rank, plans[rank], index), ": ", send.src.bytes, " bytes on level ", send.level,
-          ", received as ", recv.dst.bytes, " bytes on level ", recv.level));
+      return absl::InternalError(absl::StrCat(Where(rank, plans[rank], index), ": ", send.src.bytes,
+                                              " bytes on level ", send.level, ", received as ",
+                                              recv.dst.bytes, " bytes on level ", recv.level));
     }
     matches[ids.front()] = {peer, other};
   }

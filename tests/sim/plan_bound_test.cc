@@ -17,7 +17,9 @@ constexpr int64_t kChunkBytes = 64 * 1024;
 
 struct Buffers {
   explicit Buffers(const Plan& plan)
-      : input(plan.input_bytes), output(plan.output_bytes), scratch(plan.scratch_bytes),
+      : input(plan.input_bytes),
+        output(plan.output_bytes),
+        scratch(plan.scratch_bytes),
         pages{input.data(), output.data(), scratch.data()} {}
   PlanBuffers view() const {
     const auto buffer = [this](int i, const std::vector<std::byte>& bytes) {
@@ -43,11 +45,12 @@ double TimesBound(const Topology& topology, std::vector<Plan> plans) {
     const Lane lane = cluster.gather(Rank{rank});
     auto plan = std::make_shared<const Plan>(std::move(plans[rank]));
     lane.loop->Post([&, lane, plan, view = buffers.back()->view()] {
-      lane.runner->Run(plan, view, {.what = "test", .operation = 1}, [&, lane](absl::Status status) {
-        EXPECT_OK(status);
-        end = std::max(end, lane.loop->Now());
-        --running;
-      });
+      lane.runner->Run(plan, view, {.what = "test", .operation = 1},
+                       [&, lane](absl::Status status) {
+                         EXPECT_OK(status);
+                         end = std::max(end, lane.loop->Now());
+                         --running;
+                       });
     });
   }
   EXPECT_TRUE(cluster.RunUntil([&] { return running == 0; }, start + absl::Hours(1)));
@@ -55,8 +58,8 @@ double TimesBound(const Topology& topology, std::vector<Plan> plans) {
 }
 
 Topology Cluster(int nodes, int ranks) {
-  return *Topology::Create({{"node", std::vector<int>(nodes, ranks), kInNode},
-                            {"cluster", {nodes}, kBetweenNodes}});
+  return *Topology::Create(
+      {{"node", std::vector<int>(nodes, ranks), kInNode}, {"cluster", {nodes}, kBetweenNodes}});
 }
 
 class PlanBoundTest : public testing::TestWithParam<std::pair<int, int>> {

@@ -26,8 +26,8 @@ class Interpreter {
       : plans_(plans), random_(seed), waits_(plans.size()), next_(plans.size()) {
     for (size_t rank = 0; rank < plans.size(); ++rank) {
       const Plan& plan = plans[rank];
-      memory_.push_back({Memory(plan.input_bytes), Memory(plan.output_bytes),
-                         Memory(plan.scratch_bytes)});
+      memory_.push_back(
+          {Memory(plan.input_bytes), Memory(plan.output_bytes), Memory(plan.scratch_bytes)});
       memory_[rank][0].bytes = inputs[rank];
       memory_[rank][0].writes.assign(inputs[rank].size(), 1);
       waits_[rank].resize(plan.steps.size());
@@ -62,10 +62,9 @@ class Interpreter {
     for (auto& buffers : memory_) {
       for (size_t i = 0; i < buffers[1].writes.size(); ++i) {
         if (buffers[1].writes[i] != 1) {
-          return absl::InternalError(absl::StrCat("rank ", outputs.size(), " output byte ", i,
-                                                  buffers[1].writes[i] == 0
-                                                      ? " was never written"
-                                                      : " was written more than once"));
+          return absl::InternalError(absl::StrCat(
+              "rank ", outputs.size(), " output byte ", i,
+              buffers[1].writes[i] == 0 ? " was never written" : " was written more than once"));
         }
       }
       outputs.push_back(std::move(buffers[1].bytes));
@@ -105,8 +104,8 @@ class Interpreter {
     const Step& source = plans_[from.first].steps[from.second];
     const Step& target = plans_[to.first].steps[to.second];
     if (source.src.bytes != target.dst.bytes || source.level != target.level) {
-      return absl::InternalError(absl::StrCat("message of ", source.src.bytes, " bytes received as ",
-                                              target.dst.bytes));
+      return absl::InternalError(
+          absl::StrCat("message of ", source.src.bytes, " bytes received as ", target.dst.bytes));
     }
     STRATA_ASSIGN_OR_RETURN(const std::byte* src, Read(from.first, source.src));
     STRATA_ASSIGN_OR_RETURN(std::byte * dst, Write(to.first, target.dst));
@@ -127,9 +126,9 @@ class Interpreter {
     STRATA_ASSIGN_OR_RETURN(std::byte * dst, Write(rank, step.dst));
     const DType dtype = plans_[rank].dtype;
     for (int64_t at = 0; at < step.dst.bytes; at += SizeOf(dtype)) {
-      StoreReference(dtype, dst + at,
-                     AddReference(dtype, LoadReference(dtype, src + at),
-                                  LoadReference(dtype, other + at)));
+      StoreReference(
+          dtype, dst + at,
+          AddReference(dtype, LoadReference(dtype, src + at), LoadReference(dtype, other + at)));
     }
     return absl::OkStatus();
   }

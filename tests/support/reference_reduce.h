@@ -16,7 +16,8 @@ class ReferenceReduce {
   // Elements of one block, as bits; empty: no value.
   using Values = std::vector<uint32_t>;
 
-  // `from[rank][block]`: who has a value. `over`, `sharded`: as for a reduce plan, one bit per level.
+  // `from[rank][block]`: who has a value. `over`, `sharded`: as for a reduce plan, one bit per
+  // level.
   ReferenceReduce(const Topology& topology, DType dtype, const BlockSets& from, uint32_t over,
                   uint32_t sharded)
       : topology_(topology), dtype_(dtype), from_(from), kept_apart_(~(over | sharded)) {}
@@ -43,7 +44,8 @@ class ReferenceReduce {
       const int first = children[i].first;
       Values value;
       if (level > 0) {
-        value = Group(level - 1, topology_.Group(Rank{first}, level - 1), destination, block, units);
+        value =
+            Group(level - 1, topology_.Group(Rank{first}, level - 1), destination, block, units);
       } else if (from_[first][block]) {
         value = units[first];
       }

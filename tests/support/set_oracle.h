@@ -11,8 +11,8 @@ namespace strata {
 // Which of a unit's blocks of 256 elements each rank holds: [rank][block].
 using BlockSets = std::vector<std::vector<bool>>;
 
-// Groups of equal size: level l joins sizes[l] groups of the next inner level. A unit is cut level by
-// level in `order`; the state is sharded over the levels whose bit is set in `sharded`.
+// Groups of equal size: level l joins sizes[l] groups of the next inner level. A unit is cut level
+// by level in `order`; the state is sharded over the levels whose bit is set in `sharded`.
 BlockSets EqualGroupSets(const std::vector<int>& sizes, const std::vector<int>& order,
                          uint32_t sharded, int64_t elements);
 

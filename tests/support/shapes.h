@@ -1,6 +1,7 @@
 #pragma once
 
-#include <algorithm>
+#include <cstdint>
+#include <ostream>
 #include <string>
 #include <vector>
 
@@ -59,6 +60,49 @@ inline std::vector<int> RanksOf(RankSpan span) {
   std::vector<int> ranks;
   for (int rank = span.first; rank < span.first + span.count; ++rank) ranks.push_back(rank);
   return ranks;
+}
+
+inline uint32_t Bits(LevelSet set) {
+  uint32_t bits = 0;
+  for (int level = 0; level < 32; ++level) bits |= static_cast<uint32_t>(set.Has(level)) << level;
+  return bits;
+}
+
+// One topology that plans are tested on.
+struct ShapeCase {
+  std::string name;
+  Topology topology;
+  std::vector<int> sizes;  // innermost first; empty where groups differ in size
+
+  friend void PrintTo(const ShapeCase& shape, std::ostream* out) { *out << shape.name; }
+};
+
+// Sizes of 1, odd sizes, powers of two, three levels, groups of unequal size.
+inline std::vector<ShapeCase> ShapeCases() {
+  std::vector<ShapeCase> cases;
+  for (const std::vector<int>& sizes : std::vector<std::vector<int>>{{1, 1},
+                                                                     {4, 1},
+                                                                     {1, 4},
+                                                                     {2, 2},
+                                                                     {3, 2},
+                                                                     {2, 3},
+                                                                     {4, 2},
+                                                                     {2, 4},
+                                                                     {1, 5},
+                                                                     {1, 8},
+                                                                     {2, 2, 2}}) {
+    std::string name = "sizes";
+    for (int size : sizes) name += "_" + std::to_string(size);
+    cases.push_back({name, EqualGroups(sizes), sizes});
+  }
+  cases.push_back({"nodes_2_3", Nodes({2, 3}), {}});
+  cases.push_back({"nodes_1_4_2", Nodes({1, 4, 2}), {}});
+  cases.push_back({"nodes_3_1_2_2", Nodes({3, 1, 2, 2}), {}});
+  cases.push_back(
+      {"uneven_pairs",
+       *Topology::Create({{"pair", {2, 1, 2}, {}}, {"node", {2, 1}, {}}, {"cluster", {2}, {}}}),
+       {}});
+  return cases;
 }
 
 }  // namespace strata

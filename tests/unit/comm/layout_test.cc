@@ -16,9 +16,8 @@ constexpr LevelSet kCluster = LevelSet().With(1);
 constexpr LevelSet kBoth = LevelSet::All(2);
 
 Topology ThreeLevels() {
-  return *Topology::Create({{"pair", std::vector<int>(4, 2), {}},
-                            {"node", {2, 2}, {}},
-                            {"cluster", {2}, {}}});
+  return *Topology::Create(
+      {{"pair", std::vector<int>(4, 2), {}}, {"node", {2, 2}, {}}, {"cluster", {2}, {}}});
 }
 
 TEST(LayoutTest, PresetsAreTheRowsOfTheTable) {
@@ -72,12 +71,12 @@ TEST(LayoutTest, NodeMeansAllLevelsInsideTheNode) {
 
 TEST(LayoutTest, AMistypedPresetGetsASuggestion) {
   const Topology topology = Topology::Uniform(2, 2);
-  EXPECT_THAT(ParseLayout("zer03", topology), StatusIs(absl::StatusCode::kInvalidArgument,
-                                                       HasSubstr("did you mean \"zero3\"?")));
-  EXPECT_THAT(ParseLayout("acros", topology), StatusIs(absl::StatusCode::kInvalidArgument,
-                                                       HasSubstr("did you mean \"across\"?")));
-  EXPECT_THAT(ParseLayout("", topology), StatusIs(absl::StatusCode::kInvalidArgument,
-                                                  HasSubstr("Layouts: ddp, zero1,")));
+  EXPECT_THAT(ParseLayout("zer03", topology),
+              StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("did you mean \"zero3\"?")));
+  EXPECT_THAT(ParseLayout("acros", topology),
+              StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("did you mean \"across\"?")));
+  EXPECT_THAT(ParseLayout("", topology),
+              StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("Layouts: ddp, zero1,")));
 }
 
 TEST(LayoutTest, APresetNeedsItsLevels) {

@@ -70,39 +70,9 @@ void ExpectBytesOfSets(const Topology& topology, const std::vector<Plan>& plans,
   }
 }
 
-struct Case {
-  std::string name;
-  Topology topology;
-  std::vector<int> sizes;  // innermost first; empty where groups differ in size
-};
+class PlanGatherTest : public testing::TestWithParam<ShapeCase> {};
 
-std::vector<Case> Cases() {
-  std::vector<Case> cases;
-  for (const std::vector<int>& sizes : std::vector<std::vector<int>>{
-           {1, 1}, {4, 1}, {1, 4}, {2, 2}, {3, 2}, {2, 3}, {4, 2}, {2, 4}, {1, 5}, {2, 2, 2}}) {
-    std::string name = "sizes";
-    for (int size : sizes) name += "_" + std::to_string(size);
-    cases.push_back({name, EqualGroups(sizes), sizes});
-  }
-  cases.push_back({"nodes_2_3", Nodes({2, 3}), {}});
-  cases.push_back({"nodes_1_4_2", Nodes({1, 4, 2}), {}});
-  cases.push_back({"uneven_pairs",
-                   *Topology::Create({{"pair", {2, 1, 2}, {}},
-                                      {"node", {2, 1}, {}},
-                                      {"cluster", {2}, {}}}),
-                   {}});
-  return cases;
-}
-
-class PlanGatherTest : public testing::TestWithParam<Case> {};
-
-uint32_t Bits(LevelSet set) {
-  uint32_t bits = 0;
-  for (int level = 0; level < 32; ++level) bits |= static_cast<uint32_t>(set.Has(level)) << level;
-  return bits;
-}
-
-void CheckPair(const Case& c, const std::vector<int>& order, const ShardLayout& from,
+void CheckPair(const ShapeCase& c, const std::vector<int>& order, const ShardLayout& from,
                const ShardLayout& to) {
   const int64_t elements = from.elements();
   const DType dtype = elements % 2 == 0 ? DType::kF32 : DType::kBf16;
@@ -130,7 +100,7 @@ void CheckPair(const Case& c, const std::vector<int>& order, const ShardLayout& 
 }
 
 TEST_P(PlanGatherTest, EveryPairOfStatesOfEveryLegalLayout) {
-  const Case& c = GetParam();
+  const ShapeCase& c = GetParam();
   std::set<std::tuple<std::vector<int>, uint32_t, uint32_t>> seen;
   for (const Layout& layout : LegalLayouts(c.topology.level_count())) {
     const std::vector<int> order = CutOrder(layout, c.topology.level_count());
@@ -142,8 +112,8 @@ TEST_P(PlanGatherTest, EveryPairOfStatesOfEveryLegalLayout) {
           {&shards->parameters, &shards->full},
           {&shards->reduced, &shards->optimizer}};
       for (const auto& [from, to] : pairs) {
-        const auto key = std::tuple(order, Bits(from->sharded()) + 64 * elements,
-                                    Bits(to->sharded()));
+        const auto key =
+            std::tuple(order, Bits(from->sharded()) + 64 * elements, Bits(to->sharded()));
         if (!seen.insert(key).second) continue;
         ASSERT_NO_FATAL_FAILURE(CheckPair(c, order, *from, *to))
             << elements << " elements, from " << Bits(from->sharded()) << " to "
@@ -153,7 +123,7 @@ TEST_P(PlanGatherTest, EveryPairOfStatesOfEveryLegalLayout) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Shapes, PlanGatherTest, testing::ValuesIn(Cases()),
+INSTANTIATE_TEST_SUITE_P(Shapes, PlanGatherTest, testing::ValuesIn(ShapeCases()),
                          [](const auto& info) { return info.param.name; });
 
 UnitShards ShardsOf(const Topology& topology, const char* preset, int64_t elements) {
@@ -228,11 +198,13 @@ TEST(PlanGatherScheduleTest, NoSliceOfAFullUnitCrossesAChunk) {
 
 TEST(PlanGatherArgumentsTest, AreChecked) {
   const Topology topology = Topology::Uniform(2, 2);
-  const UnitShards one = ShardsOf(topology, "zero3", 1000), other = ShardsOf(topology, "zero3", 1001);
+  const UnitShards one = ShardsOf(topology, "zero3", 1000),
+                   other = ShardsOf(topology, "zero3", 1001);
   const auto refused = [](const absl::StatusOr<Plan>& plan, const char* why) {
     EXPECT_THAT(plan, StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr(why)));
   };
-  refused(PlanGather(topology, one.parameters, other.full, Rank{0}, {}), "1000 elements to one of 1001");
+  refused(PlanGather(topology, one.parameters, other.full, Rank{0}, {}),
+          "1000 elements to one of 1001");
   refused(PlanGather(topology, one.parameters, one.full, Rank{4}, {}), "rank 4 of 4 ranks");
   refused(PlanGather(topology, one.parameters, one.full, Rank{0}, {DType::kF32, 6}),
           "chunk_bytes is 6");

@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <bit>
 #include <map>
 #include <random>
@@ -63,12 +64,6 @@ struct Reduction {
   LevelSet over;
   PlanOptions options;
 };
-
-uint32_t Bits(LevelSet set) {
-  uint32_t bits = 0;
-  for (int level = 0; level < 32; ++level) bits |= static_cast<uint32_t>(set.Has(level)) << level;
-  return bits;
-}
 
 // `to`'s elements of every rank, as whole units with zeros elsewhere.
 std::vector<Values> Run(const Reduction& r, const std::vector<Plan>& plans,
@@ -157,33 +152,7 @@ void ExpectBytesOfSets(const Reduction& r, const std::vector<Plan>& plans, const
   }
 }
 
-struct Case {
-  std::string name;
-  Topology topology;
-  std::vector<int> sizes;  // innermost first; empty where groups differ in size
-};
-
-std::vector<Case> Cases() {
-  std::vector<Case> cases;
-  for (const std::vector<int>& sizes : std::vector<std::vector<int>>{
-           {1, 1}, {4, 1}, {1, 4}, {2, 2}, {3, 2}, {2, 3}, {4, 2}, {2, 4}, {1, 5}, {1, 8},
-           {2, 2, 2}}) {
-    std::string name = "sizes";
-    for (int size : sizes) name += "_" + std::to_string(size);
-    cases.push_back({name, EqualGroups(sizes), sizes});
-  }
-  cases.push_back({"nodes_2_3", Nodes({2, 3}), {}});
-  cases.push_back({"nodes_1_4_2", Nodes({1, 4, 2}), {}});
-  cases.push_back({"nodes_3_1_2_2", Nodes({3, 1, 2, 2}), {}});
-  cases.push_back({"uneven_pairs",
-                   *Topology::Create({{"pair", {2, 1, 2}, {}},
-                                      {"node", {2, 1}, {}},
-                                      {"cluster", {2}, {}}}),
-                   {}});
-  return cases;
-}
-
-void CheckReduction(const Case& c, const std::vector<int>& order, const Reduction& r) {
+void CheckReduction(const ShapeCase& c, const std::vector<int>& order, const Reduction& r) {
   const std::vector<Plan> plans = PlansOf(c.topology, r.from, r.to, r.over, r.options);
   ASSERT_OK(Validate(plans));
   const std::vector<Values> units =
@@ -197,10 +166,10 @@ void CheckReduction(const Case& c, const std::vector<int>& order, const Reductio
   ExpectBytesOfSets(r, plans, sets(r.from), sets(r.to), !c.sizes.empty());
 }
 
-class PlanReduceTest : public testing::TestWithParam<Case> {};
+class PlanReduceTest : public testing::TestWithParam<ShapeCase> {};
 
 TEST_P(PlanReduceTest, EveryReductionOfEveryLegalLayout) {
-  const Case& c = GetParam();
+  const ShapeCase& c = GetParam();
   const int levels = c.topology.level_count();
   std::set<std::tuple<std::vector<int>, int64_t, uint32_t, uint32_t>> seen;
   for (const Layout& layout : LegalLayouts(levels)) {
@@ -226,7 +195,7 @@ TEST_P(PlanReduceTest, EveryReductionOfEveryLegalLayout) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Shapes, PlanReduceTest, testing::ValuesIn(Cases()),
+INSTANTIATE_TEST_SUITE_P(Shapes, PlanReduceTest, testing::ValuesIn(ShapeCases()),
                          [](const auto& info) { return info.param.name; });
 
 UnitShards ShardsOf(const Topology& topology, const char* preset, int64_t elements) {
@@ -258,12 +227,14 @@ Values SumOf(const Topology& topology, const char* preset, const std::vector<Val
 }
 
 TEST(PlanReducePromiseTest, SumsDoNotDependOnTheLayout) {
-  for (const Topology& topology : {Topology::Uniform(2, 2), Topology::Uniform(4, 1),
-                                   Topology::Uniform(3, 2), Topology::Uniform(5, 1), Nodes({2, 3})}) {
+  for (const Topology& topology :
+       {Topology::Uniform(2, 2), Topology::Uniform(4, 1), Topology::Uniform(3, 2),
+        Topology::Uniform(5, 1), Nodes({2, 3})}) {
     for (DType dtype : {DType::kF32, DType::kBf16}) {
       const std::vector<Values> units = RandomUnits(topology.size(), 7001, dtype);
       const Values expected = SumOf(topology, "ddp", units, dtype);
-      for (const char* preset : {"zero1", "zero2", "zero3", "hsdp", "iig", "igg", "nig", "across"}) {
+      for (const char* preset :
+           {"zero1", "zero2", "zero3", "hsdp", "iig", "igg", "nig", "across"}) {
         EXPECT_EQ(SumOf(topology, preset, units, dtype), expected) << preset;
       }
     }
@@ -298,11 +269,11 @@ TEST(PlanReduceTreeTest, HalvesAreCeilAndFloor) {
   };
   constexpr float kBig = 16777216.0f;
   const Topology three = Topology::Uniform(1, 3), five = Topology::Uniform(5, 1);
-  EXPECT_EQ(sum(three, {1, 1, kBig}), kBig + 2);           // (1 + 1) + big
-  EXPECT_EQ(sum(three, {kBig, 1, 1}), kBig);               // (big + 1) + 1
-  EXPECT_EQ(sum(five, {kBig, 1, 1, 1, 1}), kBig + 2);      // ((big + 1) + 1) + (1 + 1)
-  EXPECT_EQ(sum(five, {1, 1, 1, kBig, 1}), kBig + 4);      // ((1 + 1) + 1) + (big + 1), 3 to even
-  EXPECT_EQ(sum(Nodes({1, 2}), {kBig, 1, 1}), kBig + 2);   // big + (1 + 1): node by node
+  EXPECT_EQ(sum(three, {1, 1, kBig}), kBig + 2);          // (1 + 1) + big
+  EXPECT_EQ(sum(three, {kBig, 1, 1}), kBig);              // (big + 1) + 1
+  EXPECT_EQ(sum(five, {kBig, 1, 1, 1, 1}), kBig + 2);     // ((big + 1) + 1) + (1 + 1)
+  EXPECT_EQ(sum(five, {1, 1, 1, kBig, 1}), kBig + 4);     // ((1 + 1) + 1) + (big + 1), 3 to even
+  EXPECT_EQ(sum(Nodes({1, 2}), {kBig, 1, 1}), kBig + 2);  // big + (1 + 1): node by node
 }
 
 TEST(PlanReduceScheduleTest, AllRanksOfANodeSendTheirPartOfIt) {
@@ -362,7 +333,8 @@ TEST(PlanReduceArgumentsTest, AreChecked) {
           "level \"cluster\": values are added over");
   refused(PlanReduce(topology, shards.gradients, shards.reduced, all, Rank{0}, {}),
           "level \"node\"");
-  refused(PlanReduce(topology, shards.full, shards.reduced, node, Rank{0}, {}), "level \"cluster\"");
+  refused(PlanReduce(topology, shards.full, shards.reduced, node, Rank{0}, {}),
+          "level \"cluster\"");
 }
 
 }  // namespace

@@ -49,9 +49,8 @@ TEST(ValidateTest, RefusesEachWayNotToFit) {
   refused("writes the input", [](Plans& p) { p[1].steps[1].dst = kIn; });
   refused("adds 4 bytes to 8", [](Plans& p) { p[1].steps[1].other.bytes = 4; });
   refused("output bytes 8 to 16 are written never", [](Plans& p) { p[1].output_bytes = 16; });
-  refused("output bytes 0 to 8 are written twice", [](Plans& p) {
-    p[1].steps.push_back({.op = Op::kCopy, .src = kIn, .dst = kOut});
-  });
+  refused("output bytes 0 to 8 are written twice",
+          [](Plans& p) { p[1].steps.push_back({.op = Op::kCopy, .src = kIn, .dst = kOut}); });
   refused("depends on step 1", [](Plans& p) { p[1].dependencies = {1}; });
 }
 

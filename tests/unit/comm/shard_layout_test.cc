@@ -1,5 +1,7 @@
 #include "comm/shard_layout.h"
 
+#include <algorithm>
+
 #include "gtest/gtest.h"
 #include "tests/support/set_oracle.h"
 #include "tests/support/shapes.h"
@@ -37,19 +39,17 @@ void ExpectWellFormed(const ShardLayout& layout, int ranks) {
 }
 
 TEST(ShardLayoutTest, EqualGroupsHoldWhatTheSetsSay) {
-  for (const std::vector<int>& sizes :
-       std::vector<std::vector<int>>{{1, 1}, {4, 1}, {1, 4}, {2, 2}, {3, 2}, {2, 3}, {1, 5}, {2, 2, 2}}) {
+  for (const std::vector<int>& sizes : std::vector<std::vector<int>>{
+           {1, 1}, {4, 1}, {1, 4}, {2, 2}, {3, 2}, {2, 3}, {1, 5}, {2, 2, 2}}) {
     const Topology topology = EqualGroups(sizes);
     for (const Layout& l : LegalLayouts(topology.level_count())) {
       const std::vector<int> order = CutOrder(l, topology.level_count());
       for (LevelSet sharded : {l.parameters, l.gradients, l.optimizer}) {
-        uint32_t bits = 0;
-        for (int level = 0; level < topology.level_count(); ++level) bits |= sharded.Has(level) << level;
         for (int64_t elements : kSizes) {
           auto layout = ShardLayout::Create(topology, elements, order, sharded);
           ASSERT_OK(layout);
           ExpectWellFormed(*layout, topology.size());
-          const BlockSets sets = EqualGroupSets(sizes, order, bits, elements);
+          const BlockSets sets = EqualGroupSets(sizes, order, Bits(sharded), elements);
           for (int rank = 0; rank < topology.size(); ++rank) {
             for (int64_t block = 0; block * kBlockElements < elements; ++block) {
               ASSERT_EQ(Holds(*layout, rank, block * kBlockElements), sets[rank][block])
@@ -120,8 +120,7 @@ TEST(ShardLayoutTest, ShardsAreInProportionToTheRanksInAGroup) {
   auto topology = Topology::Create({{"node", {1, 4}, {}}, {"cluster", {2}, {}}});
   ASSERT_OK(topology);
   const int outer_first[] = {1, 0};
-  auto layout =
-      ShardLayout::Create(*topology, 500 * kBlockElements, outer_first, LevelSet::All(2));
+  auto layout = ShardLayout::Create(*topology, 500 * kBlockElements, outer_first, LevelSet::All(2));
   ASSERT_OK(layout);
   for (int rank = 0; rank < 5; ++rank) {
     EXPECT_EQ(layout->OwnedElements(Rank{rank}), 100 * kBlockElements);

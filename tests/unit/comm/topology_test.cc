@@ -33,8 +33,8 @@ TEST(TopologyTest, OneRankIsATopology) {
 }
 
 TEST(TopologyTest, GroupsOfALevelMayDifferInSize) {
-  auto topology = Topology::Create(
-      {{"node", {2, 3, 1}, {}}, {"rack", {1, 2}, {}}, {"cluster", {2}, {}}});
+  auto topology =
+      Topology::Create({{"node", {2, 3, 1}, {}}, {"rack", {1, 2}, {}}, {"cluster", {2}, {}}});
   ASSERT_OK(topology);
   EXPECT_EQ(topology->size(), 6);
   EXPECT_EQ(topology->Members(0, 1).first, 2);
@@ -66,7 +66,8 @@ TEST(TopologyTest, RefusesWhatIsNoHierarchyAndSaysWhy) {
   refused({{"", {1}, {}}}, "level 0 has no name");
   refused({{"node", {}, {}}}, "level \"node\" has no group");
   refused({{"node", {2, 0}, {}}, {"cluster", {2}, {}}}, "group 1 of level \"node\" has 0 members");
-  refused({{"node", {2, 2}, {}}, {"cluster", {3}, {}}}, "made of 3 groups, but level \"node\" has 2");
+  refused({{"node", {2, 2}, {}}, {"cluster", {3}, {}}},
+          "made of 3 groups, but level \"node\" has 2");
   refused({{"node", {2, 2}, {}}}, "outermost level \"node\" has 2 groups");
   refused({{"node", {2}, {}}, {"node", {1}, {}}}, "both named \"node\"");
 }
