@@ -1,6 +1,7 @@
 #include "kernels/elementwise.h"
 
 #include <cstring>
+#include <iterator>
 
 #include "gtest/gtest.h"
 #include "kernels/bf16.h"
@@ -44,7 +45,7 @@ std::vector<float> Sums(const std::vector<float>& a, const std::vector<float>& b
 
 // Every edge with every edge, and NaN with each.
 std::pair<std::vector<float>, std::vector<float>> EdgePairs() {
-  std::vector<float> edges = kEdges, a, b;
+  std::vector<float> edges(std::begin(kEdges), std::end(kEdges)), a, b;
   edges.push_back(NAN);
   for (float x : edges) {
     for (float y : edges) {
@@ -126,7 +127,7 @@ TEST(Elementwise, ConvertBothWays) {
   ForEachTarget([] {
     for (int64_t n : kSizes) {
       auto wide = RandomFloats(n, 3);
-      for (size_t i = 0; i < kEdges.size() && i < wide.size(); ++i) wide[i] = kEdges[i];
+      for (size_t i = 0; i < std::size(kEdges) && i < wide.size(); ++i) wide[i] = kEdges[i];
       std::vector<uint16_t> narrow(n);
       Convert({DType::kBf16, narrow.data(), DType::kF32, wide.data(), n});
       ExpectSameBits(narrow, Narrowed(wide));
@@ -182,7 +183,7 @@ TEST(Elementwise, Scale) {
   ForEachTarget([] {
     for (int64_t n : kSizes) {
       auto values = RandomFloats(n, 6);
-      for (size_t i = 0; i < kEdges.size() && i < values.size(); ++i) values[i] = kEdges[i];
+      for (size_t i = 0; i < std::size(kEdges) && i < values.size(); ++i) values[i] = kEdges[i];
       auto expected = values;
       for (float& value : expected) value *= 0.33333334f;
       Scale({values.data(), 0.33333334f, n});

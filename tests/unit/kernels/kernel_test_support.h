@@ -15,10 +15,10 @@
 namespace strata {
 
 // Around vectors, bodies of 64 and blocks of 256; a prime of many.
-inline const std::vector<int64_t> kSizes = {0, 1, 7, 63, 64, 65, 255, 256, 257, 1000003};
+inline constexpr int64_t kSizes[] = {0, 1, 7, 63, 64, 65, 255, 256, 257, 1000003};
 
 // Zeros, denormals, the ends of the range, what rounds to infinity in bf16, ties, infinities.
-inline const std::vector<float> kEdges = {
+inline constexpr float kEdges[] = {
     0.0f,        -0.0f, 1e-45f,   -1e-45f,   1.17549421e-38f, 1.17549435e-38f,
     1.0f,        -1.0f, 3.4e38f,  -3.4e38f,  3.40282347e38f,  1.00390625f,
     1.01171875f, 0.1f,  INFINITY, -INFINITY, 65280.5f,        1e30f};

@@ -1,6 +1,7 @@
 #include "kernels/optimizer.h"
 
 #include <algorithm>
+#include <iterator>
 
 #include "gtest/gtest.h"
 #include "tests/unit/kernels/kernel_test_support.h"
@@ -108,9 +109,10 @@ TEST(AdamW, EqualsTheReferenceBitForBit) {
 
 TEST(AdamW, EdgeGradients) {
   ForEachTarget([] {
-    const int64_t n = kEdges.size();
+    const int64_t n = std::size(kEdges);
     State actual(n), expected(n);
-    actual.gradient = expected.gradient = kEdges;
+    actual.gradient.assign(std::begin(kEdges), std::end(kEdges));
+    expected.gradient = actual.gradient;
     AdamWCall call = kAdamW;
     call.clip = 1;
     call.beta1_power = call.beta1;
