@@ -11,8 +11,8 @@
 namespace strata {
 
 // A Transport that holds each send back for a while before it gives it to another: what
-// ShapedTransport and FaultyTransport have in common. Destroyed in the loop, or when the loop runs no
-// more.
+// ShapedTransport and FaultyTransport have in common. Destroyed in the loop, or when the loop runs
+// no more.
 class DelayingTransport : public Transport {
  public:
   // Both borrowed; `inner` lives on `loop`.

@@ -67,7 +67,7 @@ struct PlanRun {
   std::vector<StepState> states;          // per step
   std::vector<ReadySteps> ready_sends;    // per level
   ReadySteps ready_local;
-  int partial_step = -1;                  // a local step of which some bytes are done, goes first
+  int partial_step = -1;  // a local step of which some bytes are done, goes first
   int64_t partial_bytes = 0;
   std::vector<int> unfinished_transfers;  // per level
   int steps_done = 0;

@@ -30,10 +30,10 @@ struct PlanBuffers {
 };
 
 struct RunOptions {
-  std::string what;          // `gather unit "h.7"`, for errors
-  uint32_t operation = 0;    // the same on all ranks, unique among those in flight on the lane
-  uint32_t order = 0;        // running hash, see Tag
-  uint64_t priority = 0;     // lower goes first where several runs have ready steps
+  std::string what;        // `gather unit "h.7"`, for errors
+  uint32_t operation = 0;  // the same on all ranks, unique among those in flight on the lane
+  uint32_t order = 0;      // running hash, see Tag
+  uint64_t priority = 0;   // lower goes first where several runs have ready steps
   absl::Time deadline = absl::InfiniteFuture();
   // Per level; what completes is added as it does, in the lane's loop. May be empty, or shared by
   // several runs: how a caller attributes bytes to a step. Borrowed: outlives the run.
@@ -42,17 +42,17 @@ struct RunOptions {
 
 // What a lane has done since it started.
 struct LevelCounters {
-  int64_t sent_bytes = 0;      // of completed transfers
+  int64_t sent_bytes = 0;  // of completed transfers
   int64_t received_bytes = 0;
-  absl::Duration busy;  // time with at least one transfer or posted receive outstanding on the level
+  absl::Duration busy;  // time with at least one transfer (or posted receive) outstanding
 };
 
 // Walks the DAGs of one lane's plans. Several may be in flight: of all ready steps, those of the
 // run with the lowest `priority` go first, then of the run that came first, in plan order. A send
 // takes its bytes from the credits of its level and returns them when it is done; what comes later
 // in that order does not overtake it. Receives are posted as soon as their dependencies are met and
-// take no credit. Copies and reduces run in tasks of at most 1 MiB. All calls and Dones in the lane's
-// loop. Nothing is allocated per step, nor per run after the first run of a plan.
+// take no credit. Copies and reduces run in tasks of at most 1 MiB. All calls and Dones in the
+// lane's loop. Nothing is allocated per step, nor per run after the first run of a plan.
 //
 // An error of one run (a lost peer, a deadline) ends the lane: all its runs, and its transports,
 // which give lent buffers back. The first reason wins and is what every Done reports.
@@ -62,8 +62,8 @@ class PlanRunner {
     // Bytes that may be in flight per level, innermost first, each > 0. A send of more takes all of
     // them, so at least one send always may go.
     std::vector<int64_t> credit_bytes;
-    std::vector<std::string> level_names;          // for errors; empty: numbers
-    std::function<std::string(Rank)> rank_name;    // for errors: "rank 3 (host b)"; may be null
+    std::vector<std::string> level_names;        // for errors; empty: numbers
+    std::function<std::string(Rank)> rank_name;  // for errors: "rank 3 (host b)"; may be null
   };
 
   // `transports[level]` may be one object for several levels. All borrowed.

@@ -120,9 +120,8 @@ void PlanRunner::State::StartTransfer(PlanRun& run, int step) {
   run.states[step] = PlanRun::StepState::kInFlight;
   ++run.outstanding;
   if (levels_[what.level].in_flight++ == 0) levels_[what.level].busy_since = loop.Now();
-  const Tag tag{.operation = run.options.operation,
-                .message = what.message,
-                .order = run.options.order};
+  const Tag tag{
+      .operation = run.options.operation, .message = what.message, .order = run.options.order};
   if (what.op == Op::kSend) {
     transports[what.level]->Send(what.peer, tag, run.Bytes(what.src), TransferDone(run, step));
   } else {
@@ -147,8 +146,7 @@ void PlanRunner::State::OnTransfer(PlanRun& run, int step, absl::Status status) 
     level.credit += std::min(what.src.bytes, options.credit_bytes[what.level]);
   }
   if (!status.ok()) {
-    End(Annotate(status,
-                 absl::StrCat(run.options.what, ": level ", LevelName(what.level))));
+    End(Annotate(status, absl::StrCat(run.options.what, ": level ", LevelName(what.level))));
     return MaybeFinish(run);
   }
   const int64_t sent = what.op == Op::kSend ? what.src.bytes : 0;
@@ -184,9 +182,8 @@ void PlanRunner::State::PumpLocal() {
     room -= pieces_.back().bytes;
   }
   if (pieces_.empty()) return;
-  stream.Notify([ticket = Ticket(*this, 0, 0)](absl::Status status) {
-    ticket.state().OnLocal(status);
-  });
+  stream.Notify(
+      [ticket = Ticket(*this, 0, 0)](absl::Status status) { ticket.state().OnLocal(status); });
 }
 
 // Launches the next local work of `run`, cut at kTaskBytes. False if it does not fit into `room`
@@ -298,9 +295,9 @@ std::string PlanRunner::State::Describe(const PlanRun& run) const {
     const Step& what = run.plan->steps[step];
     if (run.states[step] != PlanRun::StepState::kInFlight) continue;
     if (what.op != Op::kSend && what.op != Op::kRecv) continue;
-    std::string peer = absl::StrCat(options.rank_name ? options.rank_name(what.peer)
-                                                      : absl::StrCat("rank ", Index(what.peer)),
-                                    " (level ", LevelName(what.level), ")");
+    std::string peer = absl::StrCat(
+        options.rank_name ? options.rank_name(what.peer) : absl::StrCat("rank ", Index(what.peer)),
+        " (level ", LevelName(what.level), ")");
     if (std::find(peers.begin(), peers.end(), peer) == peers.end()) peers.push_back(peer);
   }
   const size_t unnamed = peers.size() - std::min(peers.size(), kNamedPeers);

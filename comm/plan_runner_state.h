@@ -103,8 +103,8 @@ struct PlanRunner::State {
   std::vector<Level> levels_;
   std::unordered_map<const Plan*, Shape> shapes_;
   std::vector<std::unique_ptr<PlanRun>> runs_;
-  std::vector<PlanRun*> active_;  // in order of priority
-  std::vector<Piece> pieces_;     // launched, waiting for the stream
+  std::vector<PlanRun*> active_;   // in order of priority
+  std::vector<Piece> pieces_;      // launched, waiting for the stream
   std::vector<PlanRun*> touched_;  // scratch of OnLocal
   uint64_t next_sequence_ = 0;
 

@@ -18,12 +18,12 @@ struct PlanShape {
             static_cast<size_t>(first_dependent[step + 1] - first_dependent[step])};
   }
 
-  std::vector<int> dependency_counts;         // per step
-  std::vector<int> first_dependent;           // per step, and one past the end
+  std::vector<int> dependency_counts;  // per step
+  std::vector<int> first_dependent;    // per step, and one past the end
   std::vector<int> dependents;
-  std::vector<int> initial;                   // steps without dependencies, in plan order
-  std::vector<int> sends, transfers;          // per level
-  int local_steps = 0;                        // copies and reduces
+  std::vector<int> initial;           // steps without dependencies, in plan order
+  std::vector<int> sends, transfers;  // per level
+  int local_steps = 0;                // copies and reduces
 };
 
 }  // namespace strata

@@ -32,13 +32,13 @@ struct SimClusterOptions {
   Topology topology = Topology::Uniform(2, 2);  // its links are the simulated ones
   uint64_t seed = 1;
   SimFaults faults;
-  std::vector<int64_t> credit_bytes;       // per level; empty: 1 MiB each
-  int64_t kernel_bytes_per_second = 0;     // of each lane's host kernels; 0: they take no time
+  std::vector<int64_t> credit_bytes;    // per level; empty: 1 MiB each
+  int64_t kernel_bytes_per_second = 0;  // of each lane's host kernels; 0: they take no time
 };
 
 // All ranks of a job in one thread and virtual time. Per rank three loops: control, gather lane and
-// reduce lane, each lane with its runner over its own transport. What lives on the loops is ended by
-// its owner before the cluster, or its Dones are dropped with it.
+// reduce lane, each lane with its runner over its own transport. What lives on the loops is ended
+// by its owner before the cluster, or its Dones are dropped with it.
 class SimCluster {
  public:
   explicit SimCluster(SimClusterOptions options);

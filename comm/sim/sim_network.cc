@@ -11,7 +11,8 @@ namespace {
 
 absl::Duration TimeOnWire(int64_t bytes, int64_t bytes_per_second) {
   if (bytes_per_second == 0) return absl::ZeroDuration();
-  return absl::Nanoseconds(static_cast<double>(bytes) * 1e9 / static_cast<double>(bytes_per_second));
+  return absl::Nanoseconds(static_cast<double>(bytes) * 1e9 /
+                           static_cast<double>(bytes_per_second));
 }
 
 }  // namespace
@@ -71,8 +72,7 @@ void SimNetwork::Enter(const std::shared_ptr<SimMessage>& message) {
   connection.sent_bytes += static_cast<int64_t>(message->view.size());
   world_.At(connection.egress_free, [this, message] { Leave(message); });
 
-  absl::Time& last =
-      last_arrival_[Index(message->from) * topology_.size() + Index(message->to)];
+  absl::Time& last = last_arrival_[Index(message->from) * topology_.size() + Index(message->to)];
   last = std::max(last, start + link.latency + world_.RandomUpTo(options_.message_delay));
   world_.At(last, [this, message, level] { ReachIngress(message, level); });
 }
@@ -89,10 +89,9 @@ void SimNetwork::Leave(const std::shared_ptr<SimMessage>& message) {
 void SimNetwork::ReachIngress(const std::shared_ptr<SimMessage>& message, int level) {
   if (message->cancelled) return;
   Connection& connection = connections_[level][Child(message->to, level)];
-  connection.ingress_free =
-      std::max(world_.Now(), connection.ingress_free) +
-      TimeOnWire(static_cast<int64_t>(message->view.size()),
-                 topology_.levels()[level].link.bytes_per_second);
+  connection.ingress_free = std::max(world_.Now(), connection.ingress_free) +
+                            TimeOnWire(static_cast<int64_t>(message->view.size()),
+                                       topology_.levels()[level].link.bytes_per_second);
   world_.At(connection.ingress_free, [this, message] { Arrive(message); });
 }
 
@@ -126,8 +125,7 @@ void SimNetwork::BreakConnections(Rank rank, int lane, const std::string& why) {
   for (int peer = 0; peer < topology_.size(); ++peer) {
     if (peer == Index(rank) || dead_[peer]) continue;
     const Link& link = topology_.levels()[topology_.LevelBetween(rank, Rank{peer})].link;
-    const absl::Time when =
-        world_.Now() + link.latency + world_.RandomUpTo(options_.message_delay);
+    const absl::Time when = world_.Now() + link.latency + world_.RandomUpTo(options_.message_delay);
     world_.At(when, [this, rank, peer, lane, why] {
       for (int l = 0; l < static_cast<int>(transports_.size()); ++l) {
         SimTransport* transport = transports_[l][peer];

@@ -48,8 +48,8 @@ class SimNetwork {
   void Stall(Rank rank, int level, absl::Duration length);
 
   enum class Death { kReset, kSilent };
-  // What `rank` has not sent yet is never sent. kReset: its peers get Unavailable after one latency;
-  // kSilent: they are told nothing. Its loops are the caller's to stop.
+  // What `rank` has not sent yet is never sent. kReset: its peers get Unavailable after one
+  // latency; kSilent: they are told nothing. Its loops are the caller's to stop.
   void Kill(Rank rank, Death death);
 
   // Payload bytes that the child group of `rank` at `level` has put on its connection.
@@ -87,7 +87,7 @@ class SimNetwork {
   SimWorld& world_;
   const Topology topology_;
   const Options options_;
-  std::vector<std::vector<Connection>> connections_;   // [level][child group]
+  std::vector<std::vector<Connection>> connections_;    // [level][child group]
   std::vector<std::vector<int>> first_child_;           // [level][group]: index of its first child
   std::vector<std::vector<SimTransport*>> transports_;  // [lane][rank]
   std::vector<absl::Time> last_arrival_;                // [from * size + to]

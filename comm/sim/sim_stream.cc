@@ -29,9 +29,9 @@ struct Touched {
 int64_t BytesTouched(const KernelCall& call) { return std::visit(Touched{}, call); }
 
 SimStream::SimStream(SimLoop& loop, int64_t bytes_per_second)
-    : loop_(loop), bytes_per_second_(bytes_per_second), host_([&loop](Task task) {
-        loop.Post(std::move(task));
-      }) {}
+    : loop_(loop),
+      bytes_per_second_(bytes_per_second),
+      host_([&loop](Task task) { loop.Post(std::move(task)); }) {}
 
 void SimStream::Launch(const KernelCall& call) {
   host_.Launch(call);

@@ -106,9 +106,9 @@ void SimTransport::Finish(Receive receive, const SimMessage& message) {
   }
   if (receive.view.size() != message.view.size()) {
     return End(std::move(receive.done),
-               absl::DataLossError(absl::StrCat(
-                   peer, ": operation ", tag.operation, " message ", tag.message, " has ",
-                   message.view.size(), " bytes there, ", receive.view.size(), " here")));
+               absl::DataLossError(absl::StrCat(peer, ": operation ", tag.operation, " message ",
+                                                tag.message, " has ", message.view.size(),
+                                                " bytes there, ", receive.view.size(), " here")));
   }
   if (!receive.view.empty()) {
     std::memcpy(receive.view.data(), message.payload.get(), receive.view.size());
@@ -129,8 +129,8 @@ void SimTransport::Abort(absl::Status why) {
   if (!aborted_.ok()) return;
   aborted_ = std::move(why);
   FailPending(-1, aborted_);
-  network_.BreakConnections(
-      self_, lane_, absl::StrCat("gave up: ", std::string(aborted_.message())));
+  network_.BreakConnections(self_, lane_,
+                            absl::StrCat("gave up: ", std::string(aborted_.message())));
 }
 
 void SimTransport::FailPending(int32_t peer, const absl::Status& why) {

@@ -11,9 +11,7 @@ enum TraceKind : uint64_t { kTask = 1, kEvent = 2 };
 
 }  // namespace
 
-absl::Time SimLoop::Now() const {
-  return InLoop() ? std::max(world_.now_, free_at_) : world_.now_;
-}
+absl::Time SimLoop::Now() const { return InLoop() ? std::max(world_.now_, free_at_) : world_.now_; }
 
 void SimLoop::Post(Task task) {
   // What a task does after it has Occupied its loop happens at that later time.
@@ -28,9 +26,8 @@ void SimLoop::Post(Task task) {
 
 TimerId SimLoop::PostAt(absl::Time when, Task task) {
   STRATA_CHECK(InLoop());
-  return TimerId{world_.At(std::max(when, Now()), [this, task = std::move(task)]() mutable {
-    Post(std::move(task));
-  })};
+  return TimerId{world_.At(std::max(when, Now()),
+                           [this, task = std::move(task)]() mutable { Post(std::move(task)); })};
 }
 
 void SimLoop::Cancel(TimerId timer) {
@@ -40,9 +37,7 @@ void SimLoop::Cancel(TimerId timer) {
 
 bool SimLoop::InLoop() const { return world_.current_ == this; }
 
-void SimLoop::Occupy(absl::Duration length) {
-  free_at_ = std::max(world_.now_, free_at_) + length;
-}
+void SimLoop::Occupy(absl::Duration length) { free_at_ = std::max(world_.now_, free_at_) + length; }
 
 SimWorld::SimWorld(const Options& options)
     : random_(options.seed), task_delay_(options.task_delay) {}
@@ -88,8 +83,8 @@ void SimWorld::MakeRunnable(SimLoop& loop) {
 }
 
 void SimWorld::Trace(int loop, uint64_t kind) {
-  for (const uint64_t word : {static_cast<uint64_t>(absl::ToUnixNanos(now_)),
-                              static_cast<uint64_t>(loop), kind}) {
+  for (const uint64_t word :
+       {static_cast<uint64_t>(absl::ToUnixNanos(now_)), static_cast<uint64_t>(loop), kind}) {
     trace_hash_ = (trace_hash_ ^ word) * 0x100000001b3u;
     trace_hash_ ^= trace_hash_ >> 29;
   }

@@ -51,8 +51,8 @@ class SimLoop final : public Loop {
   bool stopped_ = false;
 };
 
-// One virtual clock, and one seeded scheduler that interleaves the ready tasks of all its loops. The
-// order within a loop is kept. Single-threaded: everything runs in the thread that calls Run….
+// One virtual clock, and one seeded scheduler that interleaves the ready tasks of all its loops.
+// The order within a loop is kept. Single-threaded: everything runs in the thread that calls Run….
 class SimWorld {
  public:
   struct Options {

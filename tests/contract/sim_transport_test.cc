@@ -45,8 +45,8 @@ class WrappedMesh final : public TransportMesh {
  public:
   WrappedMesh(const Topology& topology, const Options& options) : mesh_(topology, 4) {
     for (int rank = 0; rank < topology.size(); ++rank) {
-      wrapped_.push_back(std::make_unique<Wrapper>(mesh_.loop(Rank{rank}),
-                                                   mesh_.transport(Rank{rank}), options));
+      wrapped_.push_back(
+          std::make_unique<Wrapper>(mesh_.loop(Rank{rank}), mesh_.transport(Rank{rank}), options));
     }
   }
 
@@ -86,8 +86,7 @@ std::unique_ptr<TransportMesh> Shaped(int size) {
 
 std::unique_ptr<TransportMesh> Late(int size) {
   return std::make_unique<WrappedMesh<FaultyTransport, FaultyTransport::Options>>(
-      Topology::Uniform(1, size),
-      FaultyTransport::Options{.send_delay = absl::Milliseconds(3)});
+      Topology::Uniform(1, size), FaultyTransport::Options{.send_delay = absl::Milliseconds(3)});
 }
 
 INSTANTIATE_TEST_SUITE_P(SimAcrossNodes, TransportContract, testing::Values(AcrossNodes));

@@ -11,7 +11,8 @@
 namespace strata {
 
 // What every Transport obeys, as a suite of tests over any way to make some. To run it on a
-// transport, add transport_contract.cc to the SOURCES of a test binary of ring `contract`, and write
+// transport, add transport_contract.cc to the SOURCES of a test binary of ring `contract`, and
+// write
 //   INSTANTIATE_TEST_SUITE_P(Tcp, TransportContract, testing::Values(MakeTcpMesh));
 
 // `size` transports of one lane, each connected to all others, each with a loop of its own.

@@ -27,8 +27,7 @@ struct Case {
 };
 
 std::vector<std::shared_ptr<const Plan>> PlansOf(const Topology& topology, Operation operation) {
-  const UnitShards shards =
-      *MakeUnitShards(topology, *ParseLayout("zero3", topology), kBytes / 4);
+  const UnitShards shards = *MakeUnitShards(topology, *ParseLayout("zero3", topology), kBytes / 4);
   std::vector<std::shared_ptr<const Plan>> plans;
   for (int rank = 0; rank < topology.size(); ++rank) {
     auto plan = operation == Operation::kGather
@@ -52,10 +51,9 @@ TEST_P(BandwidthTest, IsNearTheBound) {
   const auto plans = PlansOf(topology, c.operation);
   std::vector<std::vector<std::byte>> inputs;
   for (const auto& plan : plans) inputs.emplace_back(plan->input_bytes);
-  SimCollective collective(cluster,
-                           c.operation == Operation::kGather ? &SimCluster::gather
-                                                             : &SimCluster::reduce,
-                           plans, inputs, kBytes);
+  SimCollective collective(
+      cluster, c.operation == Operation::kGather ? &SimCluster::gather : &SimCluster::reduce, plans,
+      inputs, kBytes);
   collective.Start({.what = "bandwidth"});
   ASSERT_TRUE(cluster.RunUntilIdle(absl::UnixEpoch() + absl::Minutes(1)));
   collective.ExpectComplete();
@@ -69,18 +67,14 @@ TEST_P(BandwidthTest, IsNearTheBound) {
   EXPECT_LE(seconds, 1.02 * bound);
 }
 
-INSTANTIATE_TEST_SUITE_P(Shapes, BandwidthTest,
-                         testing::Values(Case{Operation::kGather, 4, 2},
-                                         Case{Operation::kGather, 2, 4},
-                                         Case{Operation::kReduce, 4, 2},
-                                         Case{Operation::kReduce, 2, 4}),
-                         [](const auto& info) {
-                           return std::string(info.param.operation == Operation::kGather
-                                                  ? "Gather"
-                                                  : "Reduce") +
-                                  std::to_string(info.param.nodes) + "x" +
-                                  std::to_string(info.param.ranks_per_node);
-                         });
+INSTANTIATE_TEST_SUITE_P(
+    Shapes, BandwidthTest,
+    testing::Values(Case{Operation::kGather, 4, 2}, Case{Operation::kGather, 2, 4},
+                    Case{Operation::kReduce, 4, 2}, Case{Operation::kReduce, 2, 4}),
+    [](const auto& info) {
+      return std::string(info.param.operation == Operation::kGather ? "Gather" : "Reduce") +
+             std::to_string(info.param.nodes) + "x" + std::to_string(info.param.ranks_per_node);
+    });
 
 }  // namespace
 }  // namespace strata

@@ -22,8 +22,8 @@ constexpr int64_t kChunkBytes = 2048;
 const absl::Time kStart = absl::UnixEpoch();
 const absl::Time kEnd = kStart + absl::Minutes(10);
 
-const std::vector<std::vector<int>> kShapes = {{4},          {2, 2},    {1, 1, 1, 1}, {3, 2},
-                                               {1, 1, 1, 1, 1}, {2, 2, 2}, {1, 4, 2}};
+const std::vector<std::vector<int>> kShapes = {
+    {4}, {2, 2}, {1, 1, 1, 1}, {3, 2}, {1, 1, 1, 1, 1}, {2, 2, 2}, {1, 4, 2}};
 const std::vector<std::string> kPresets = {"zero3", "iig", "hsdp", "across"};
 
 Topology Cluster(const std::vector<int>& ranks) {
@@ -119,8 +119,8 @@ class Runs {
     for (const auto& [expected, collective] : runs_) {
       ASSERT_NO_FATAL_FAILURE(collective->ExpectComplete());
       for (size_t rank = 0; rank < expected->plans.size(); ++rank) {
-        ASSERT_TRUE(std::ranges::equal(collective->output(static_cast<int>(rank)),
-                                       expected->outputs[rank]))
+        ASSERT_TRUE(
+            std::ranges::equal(collective->output(static_cast<int>(rank)), expected->outputs[rank]))
             << expected->plans[rank]->name << " at rank " << rank;
       }
     }

@@ -12,8 +12,8 @@ SimCollective::SimCollective(SimCluster& cluster, LaneOf lane,
                              const std::vector<std::vector<std::byte>>& inputs, int64_t page_bytes)
     : cluster_(cluster), lane_(lane), plans_(std::move(plans)) {
   for (size_t rank = 0; rank < plans_.size(); ++rank) {
-    ranks_.push_back(std::make_unique<PerRank>(*plans_[rank], page_bytes,
-                                               cluster.topology().level_count()));
+    ranks_.push_back(
+        std::make_unique<PerRank>(*plans_[rank], page_bytes, cluster.topology().level_count()));
     std::copy(inputs[rank].begin(), inputs[rank].end(), ranks_[rank]->memory.input().begin());
   }
 }

@@ -90,10 +90,17 @@ std::shared_ptr<const Plan> MakePlan(int chunks) {
     const auto after_recv = static_cast<int>(plan->dependencies.size());
     plan->dependencies.push_back(recv);
     plan->steps.push_back({.op = Op::kRecv, .peer = Rank{1}, .message = 0, .dst = scratch});
-    plan->steps.push_back({.op = Op::kCopy, .src = scratch, .dst = output,
-                           .first_dependency = after_recv, .dependency_count = 1});
-    plan->steps.push_back({.op = Op::kSend, .peer = Rank{2}, .message = 0, .src = scratch,
-                           .first_dependency = after_recv, .dependency_count = 1});
+    plan->steps.push_back({.op = Op::kCopy,
+                           .src = scratch,
+                           .dst = output,
+                           .first_dependency = after_recv,
+                           .dependency_count = 1});
+    plan->steps.push_back({.op = Op::kSend,
+                           .peer = Rank{2},
+                           .message = 0,
+                           .src = scratch,
+                           .first_dependency = after_recv,
+                           .dependency_count = 1});
   }
   return plan;
 }

@@ -22,12 +22,18 @@ using testing::IsEmpty;
 const absl::Time kEnd = absl::UnixEpoch() + absl::Hours(1);
 
 Step SendStep(uint32_t message, int64_t bytes, int level = 0) {
-  return {.op = Op::kSend, .level = level, .peer = Rank{1}, .message = message,
+  return {.op = Op::kSend,
+          .level = level,
+          .peer = Rank{1},
+          .message = message,
           .src = {BufferId::kInput, 0, bytes}};
 }
 
 Step RecvStep(uint32_t message, int64_t bytes, int level = 0) {
-  return {.op = Op::kRecv, .level = level, .peer = Rank{2}, .message = message,
+  return {.op = Op::kRecv,
+          .level = level,
+          .peer = Rank{2},
+          .message = message,
           .dst = {BufferId::kOutput, 0, bytes}};
 }
 
@@ -42,10 +48,10 @@ std::shared_ptr<const Plan> PlanOf(std::vector<Step> steps, std::vector<int> dep
 class PlanRunnerLaneTest : public testing::Test {
  protected:
   void MakeRunner(std::vector<int64_t> credit_bytes) {
-    runner_ = std::make_unique<PlanRunner>(
-        loop_, stream_, std::vector<Transport*>{&inner_, &outer_},
-        PlanRunner::Options{.credit_bytes = std::move(credit_bytes),
-                            .level_names = {"node", "cluster"}});
+    runner_ =
+        std::make_unique<PlanRunner>(loop_, stream_, std::vector<Transport*>{&inner_, &outer_},
+                                     PlanRunner::Options{.credit_bytes = std::move(credit_bytes),
+                                                         .level_names = {"node", "cluster"}});
   }
 
   // Runs `action` in the loop and what follows from it.

@@ -54,7 +54,8 @@ SimFaults Weather() {
 }
 
 TEST(PlanRunnerTest, WalksRandomPlansOfSeveralRunsAtOnce) {
-  const std::vector<std::vector<int>> shapes = {{1}, {2}, {1, 1}, {2, 2}, {3, 1, 2}, {5}, {1, 1, 1}};
+  const std::vector<std::vector<int>> shapes = {{1},       {2}, {1, 1},   {2, 2},
+                                                {3, 1, 2}, {5}, {1, 1, 1}};
   uint64_t seed = 1;
   for (const auto& shape : shapes) {
     for (const int64_t credit : {int64_t{1}, int64_t{5000}, int64_t{1} << 20}) {
@@ -69,7 +70,9 @@ TEST(PlanRunnerTest, WalksRandomPlansOfSeveralRunsAtOnce) {
       for (uint32_t operation = 0; operation < 4; ++operation) {
         collectives.push_back(std::make_unique<RandomCollective>(
             cluster, MakeRandomPlans(topology, 150, 211, seed * 10 + operation)));
-        collectives.back()->Start({.what = "random", .operation = operation, .order = operation,
+        collectives.back()->Start({.what = "random",
+                                   .operation = operation,
+                                   .order = operation,
                                    .priority = 3 - operation});
       }
       ASSERT_TRUE(cluster.RunUntilIdle(kEnd));
@@ -155,8 +158,8 @@ TEST(PlanRunnerTest, DeadlineOfAnEndedRunHasNoEffect) {
   const RandomPlans plans = MakeRandomPlans(topology, 30, 31, 4);
   for (uint32_t operation = 0; operation < 3; ++operation) {
     RandomCollective collective(cluster, plans);
-    collective.Start({.what = "random", .operation = operation,
-                      .deadline = cluster.Now() + absl::Seconds(1)});
+    collective.Start(
+        {.what = "random", .operation = operation, .deadline = cluster.Now() + absl::Seconds(1)});
     ASSERT_TRUE(cluster.RunUntil([&] { return collective.ended(); }, kEnd));
     collective.ExpectOutputs();
   }

@@ -94,11 +94,17 @@ class Maker {
       const int level = topology_.LevelBetween(Rank{rank}, Rank{peer});
       const uint32_t message = next_message_++;
       Add(rank,
-          {.op = Op::kSend, .level = level, .peer = Rank{peer}, .message = message,
+          {.op = Op::kSend,
+           .level = level,
+           .peer = Rank{peer},
+           .message = message,
            .src = Scratch(a)},
           {a}, -1);
       Add(peer,
-          {.op = Op::kRecv, .level = level, .peer = Rank{rank}, .message = message,
+          {.op = Op::kRecv,
+           .level = level,
+           .peer = Rank{rank},
+           .message = message,
            .dst = Scratch(b)},
           {}, b);
       std::copy_n(Value(rank, a), slot_elements_, Value(peer, b));

@@ -41,7 +41,9 @@ TEST(SimWorldTest, BusyLoopHoldsBackWhatFollows) {
   SimLoop& busy = world.MakeLoop("busy");
   SimLoop& other = world.MakeLoop("other");
   std::vector<std::pair<char, absl::Duration>> ran;
-  const auto note = [&](char what, const Loop& loop) { ran.emplace_back(what, loop.Now() - kStart); };
+  const auto note = [&](char what, const Loop& loop) {
+    ran.emplace_back(what, loop.Now() - kStart);
+  };
   busy.Post([&] {
     other.Post([&] { note('o', other); });  // before the time is spent
     busy.Occupy(absl::Seconds(2));
