@@ -204,11 +204,13 @@ void Engine::Progress() {
 
 void Engine::Account(const PendingCall& pending) {
   const absl::Time now = core_->control.Now();
-  Trace::Kind kind = Trace::Kind::kAcquire;
-  if (pending.call.kind == EngineCall::Kind::kEndStep) kind = Trace::Kind::kEndStep;
-  if (pending.call.kind == EngineCall::Kind::kFlush) kind = Trace::Kind::kFlush;
-  core_->trace.Add(Trace::Track::kApplication, kind, pending.call.unit, pending.begin, now);
+  const auto add = [&](Trace::Kind kind, UnitId unit) {
+    core_->trace.Add(Trace::Track::kApplication, kind, unit, pending.begin, now);
+  };
+  if (pending.call.kind == EngineCall::Kind::kEndStep) add(Trace::Kind::kEndStep, Trace::kNoUnit);
+  if (pending.call.kind == EngineCall::Kind::kFlush) add(Trace::Kind::kFlush, Trace::kNoUnit);
   if (pending.call.kind != EngineCall::Kind::kAcquire) return;
+  add(Trace::Kind::kAcquire, pending.call.unit);
   core_->meter.Blocked(core_->step, now - pending.begin);
   core_->meter.Exposed(core_->step, pending.level, now - pending.begin);
 }
@@ -300,6 +302,12 @@ void Engine::Fail(absl::Status why) {
     if (operation.has_value()) absl::StrAppend(&what, ", waiting for ", operation->what);
     Reply(pending, Annotate(why, what));
   }
+}
+
+absl::Status Engine::WriteTrace(const std::string& path) const {
+  std::vector<std::string> names;
+  for (const Unit& unit : core_->units) names.push_back(unit.spec.name);
+  return core_->trace.Write(path, Index(core_->self), names);
 }
 
 }  // namespace strata

@@ -66,7 +66,8 @@ class Engine {
   void Fail(absl::Status why);
 
   const MemoryReport& memory() const { return memory_; }
-  const Trace& trace() const { return core_->trace; }
+  // The timeline so far; see Trace. When nothing runs on the loops any more.
+  absl::Status WriteTrace(const std::string& path) const;
   const std::vector<Unit>& units() const { return core_->units; }
 
  private:

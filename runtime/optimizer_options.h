@@ -16,7 +16,7 @@ struct OptimizerOptions {
     float beta1 = 0.9f, beta2 = 0.999f, epsilon = 1e-8f;  // AdamW
     float momentum = 0;                                   // SGD
   };
-  std::vector<Group> groups{Group{}};
+  std::vector<Group> groups = std::vector<Group>(1);
 };
 
 }  // namespace strata

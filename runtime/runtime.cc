@@ -1,0 +1,153 @@
+#include "runtime/runtime.h"
+
+#include <optional>
+#include <utility>
+
+#include "absl/synchronization/mutex.h"
+#include "kernels/status.h"
+#include "runtime/engine.h"
+#include "runtime/runtime_options.h"
+
+namespace strata {
+namespace {
+
+// The engine ends every call by its timeout; this much later the control loop itself is stuck.
+constexpr absl::Duration kGrace = absl::Seconds(10);
+
+// Where a call's reply arrives; outlives the call when the reply is late.
+struct Mailbox {
+  absl::Mutex mutex;
+  std::optional<absl::StatusOr<EngineReply>> reply ABSL_GUARDED_BY(mutex);
+};
+
+}  // namespace
+
+struct Runtime::State {
+  RuntimeOptions options;
+  EngineOptions engine_options;
+  std::unique_ptr<World> world;
+  std::unique_ptr<ShardMemory> memory;
+  std::unique_ptr<UnitTable> table;  // until sealed
+  std::unique_ptr<Engine> engine;    // from then on
+  bool left = false;
+
+  absl::StatusOr<EngineReply> Call(EngineCall call);
+};
+
+absl::StatusOr<EngineReply> Runtime::State::Call(EngineCall call) {
+  if (left) return absl::FailedPreconditionError("the Runtime has been shut down");
+  if (engine == nullptr) return absl::FailedPreconditionError("units are not sealed: call Seal");
+  auto mailbox = std::make_shared<Mailbox>();
+  world->control().Post([this, mailbox, call = std::move(call)]() mutable {
+    engine->OnCall(std::move(call), [mailbox](absl::StatusOr<EngineReply> reply) {
+      absl::MutexLock lock(&mailbox->mutex);
+      mailbox->reply = std::move(reply);
+    });
+  });
+  absl::MutexLock lock(&mailbox->mutex);
+  const auto arrived = [&mailbox]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mailbox->mutex) {
+    return mailbox->reply.has_value();
+  };
+  if (!mailbox->mutex.AwaitWithTimeout(absl::Condition(&arrived), options.timeout + kGrace)) {
+    return absl::InternalError("the control loop does not answer");
+  }
+  return *std::move(mailbox->reply);
+}
+
+Runtime::Runtime(std::unique_ptr<State> state) : state_(std::move(state)) {}
+
+Runtime::~Runtime() {
+  if (!state_->left) Shutdown(absl::AbortedError("the Runtime was destroyed")).IgnoreError();
+}
+
+absl::StatusOr<std::unique_ptr<Runtime>> Runtime::Start(const RuntimeOptions& options) {
+  auto state = std::make_unique<State>();
+  state->options = options;
+  STRATA_ASSIGN_OR_RETURN(state->options.world.fingerprint, MakeFingerprint(options));
+  STRATA_ASSIGN_OR_RETURN(state->world, World::Join(state->options.world));
+  absl::StatusOr<EngineOptions> engine_options =
+      MakeEngineOptions(options, state->world->topology());
+  if (!engine_options.ok()) {
+    state->world->Leave(engine_options.status()).IgnoreError();
+    return engine_options.status();
+  }
+  state->engine_options = *std::move(engine_options);
+  state->memory = std::make_unique<ShardMemory>(state->world->shared_memory());
+  state->table = std::make_unique<UnitTable>(state->world->topology(), state->world->self(),
+                                             state->engine_options, *state->memory);
+  return std::unique_ptr<Runtime>(new Runtime(std::move(state)));
+}
+
+Rank Runtime::self() const { return state_->world->self(); }
+const Topology& Runtime::topology() const { return state_->world->topology(); }
+
+absl::StatusOr<UnitId> Runtime::AddUnit(const UnitSpec& spec, const Initializer& init) {
+  if (state_->table == nullptr) return absl::FailedPreconditionError("units are sealed already");
+  return state_->table->Add(spec, init);
+}
+
+absl::Status Runtime::Seal() {
+  State& state = *state_;
+  if (state.table == nullptr) return absl::FailedPreconditionError("units are sealed already");
+  STRATA_ASSIGN_OR_RETURN(state.engine,
+                          Engine::Create({.control = state.world->control(),
+                                          .gather = state.world->gather(),
+                                          .reduce = state.world->reduce(),
+                                          .topology = state.world->topology(),
+                                          .self = state.world->self(),
+                                          .shared = state.world->shared_memory(),
+                                          .memory = *state.memory},
+                                         state.engine_options, std::move(state.table->units())));
+  state.table.reset();
+  state.world->control().Post([engine = state.engine.get(), world = state.world.get()] {
+    world->OnLoss([engine](absl::Status verdict) { engine->Fail(std::move(verdict)); });
+  });
+  return state.Call({.kind = EngineCall::Kind::kAgree}).status();
+}
+
+absl::StatusOr<UnitView> Runtime::Acquire(UnitId unit, Phase phase) {
+  STRATA_ASSIGN_OR_RETURN(
+      const EngineReply reply,
+      state_->Call({.kind = EngineCall::Kind::kAcquire, .unit = unit, .phase = phase}));
+  return reply.view;
+}
+
+absl::Status Runtime::Reduce(UnitId unit) {
+  return state_->Call({.kind = EngineCall::Kind::kReduce, .unit = unit}).status();
+}
+
+absl::Status Runtime::Release(UnitId unit) {
+  return state_->Call({.kind = EngineCall::Kind::kRelease, .unit = unit}).status();
+}
+
+absl::StatusOr<StepReport> Runtime::EndStep(const StepInput& input) {
+  STRATA_ASSIGN_OR_RETURN(EngineReply reply,
+                          state_->Call({.kind = EngineCall::Kind::kEndStep, .input = input}));
+  return std::move(reply.report);
+}
+
+absl::StatusOr<StepReport> Runtime::Flush() {
+  STRATA_ASSIGN_OR_RETURN(EngineReply reply, state_->Call({.kind = EngineCall::Kind::kFlush}));
+  return std::move(reply.report);
+}
+
+absl::StatusOr<std::string> Runtime::ParametersSha256() {
+  STRATA_ASSIGN_OR_RETURN(EngineReply reply, state_->Call({.kind = EngineCall::Kind::kDigest}));
+  return std::move(reply.digest);
+}
+
+MemoryReport Runtime::memory() const {
+  return state_->engine == nullptr ? MemoryReport{} : state_->engine->memory();
+}
+
+absl::Status Runtime::Shutdown(absl::Status why) {
+  State& state = *state_;
+  if (state.left) return absl::OkStatus();
+  state.left = true;
+  const absl::Status left = state.world->Leave(std::move(why));
+  if (state.engine == nullptr || state.options.trace.empty()) return left;
+  const absl::Status written = state.engine->WriteTrace(state.options.trace);
+  return left.ok() ? written : left;
+}
+
+}  // namespace strata
