@@ -2,6 +2,8 @@
 
 #include <cstdint>
 
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
 #include "comm/transport.h"
 
 namespace strata {
@@ -20,6 +22,26 @@ constexpr Tag OnWire(Tag tag) {
 // What selects a receive among those of one peer.
 constexpr uint64_t MatchKey(Tag wire) {
   return uint64_t{wire.operation} << kMessageBits | wire.message;
+}
+
+// What is said of a peer whose message belongs to another operation than the receive it meets.
+inline absl::Status OutOfStep(uint32_t operation) {
+  return absl::FailedPreconditionError(absl::StrCat("ranks out of step at operation ", operation,
+                                                    ": it issued something else"));
+}
+
+// What is said of a peer whose message does not fit the receive it meets.
+inline absl::Status OtherSize(Tag wire, int64_t sent_bytes, int64_t expected_bytes) {
+  return absl::DataLossError(absl::StrCat("operation ", wire.operation, " message ", wire.message,
+                                          ": it sent ", sent_bytes, " bytes, ", expected_bytes,
+                                          " are expected"));
+}
+
+// InvalidArgument for a message that no transport carries.
+inline absl::Status CheckTag(Tag tag) {
+  if (tag.message >> kMessageBits == 0) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      absl::StrCat("message ", tag.message, ": numbers end at ", (1u << kMessageBits) - 1));
 }
 
 }  // namespace strata

@@ -14,15 +14,12 @@ namespace {
 
 absl::Status CheckOrder(const PostedReceive& receive, Tag tag) {
   if (receive.tag.order == tag.order) return absl::OkStatus();
-  return absl::FailedPreconditionError(absl::StrCat("ranks out of step at operation ",
-                                                    tag.operation, ": it issued something else"));
+  return OutOfStep(tag.operation);
 }
 
 absl::Status CheckSize(const PostedReceive& receive, int64_t bytes) {
   if (static_cast<int64_t>(receive.view.size()) == bytes) return absl::OkStatus();
-  return absl::DataLossError(absl::StrCat("operation ", receive.tag.operation, " message ",
-                                          receive.tag.message, ": it sent ", bytes, " bytes, ",
-                                          receive.view.size(), " are expected"));
+  return OtherSize(receive.tag, bytes, static_cast<int64_t>(receive.view.size()));
 }
 
 }  // namespace

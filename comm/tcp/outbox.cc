@@ -12,11 +12,6 @@ namespace {
 // Far above what a plan posts at once; keeps a broken peer from filling our memory.
 constexpr size_t kMaxAnnounced = 1 << 20;
 
-absl::Status OutOfStep(Tag tag) {
-  return absl::FailedPreconditionError(absl::StrCat("ranks out of step at operation ",
-                                                    tag.operation, ": it issued something else"));
-}
-
 }  // namespace
 
 void Outbox::Push(OutMessage message) {
@@ -33,7 +28,7 @@ void Outbox::Push(OutMessage message) {
 absl::Status Outbox::OnReady(Tag tag) {
   const uint64_t key = MatchKey(tag);
   if (const auto early = early_.lower_bound(key); early != early_.end() && early->first == key) {
-    if (early->second.order != tag.order) return OutOfStep(tag);
+    if (early->second.order != tag.order) return OutOfStep(tag.operation);
     free_blocks_ += early->second.blocks;
     early_.erase(early);
     AdmitHeld();
@@ -43,7 +38,7 @@ absl::Status Outbox::OnReady(Tag tag) {
     return MatchKey(message.tag) == key;
   });
   if (held != held_.end()) {
-    if (held->tag.order != tag.order) return OutOfStep(tag);
+    if (held->tag.order != tag.order) return OutOfStep(tag.operation);
     ready_.push_back(std::move(*held));
     held_.erase(held);
     AdmitHeld();

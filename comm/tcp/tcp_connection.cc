@@ -9,7 +9,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "comm/wire_tag.h"
+#include "comm/loop_calls.h"
 #include "kernels/status.h"
 
 namespace strata {
@@ -54,7 +54,7 @@ void TcpConnection::Start() {
 }
 
 void TcpConnection::Send(Tag tag, std::span<const std::byte> view, Done done) {
-  if (!status_.ok()) return Finish(std::move(done), status_);
+  if (!status_.ok()) return PostDone(loop_, std::move(done), status_);
   outbox_.Push({.tag = tag, .view = view, .done = std::move(done)});
   SchedulePump();
 }
@@ -130,7 +130,7 @@ bool TcpConnection::IgnoreOnce() {
 
 void TcpConnection::OnReceived(EndedReceive ended) {
   if (ended.status.ok()) counters_.received_bytes += static_cast<int64_t>(ended.receive.view.size());
-  Finish(std::move(ended.receive.done), Annotate(ended.status, peer_));
+  PostDone(loop_, std::move(ended.receive.done), Annotate(ended.status, peer_));
   CloseIfIdle();
 }
 
@@ -191,7 +191,7 @@ bool TcpConnection::WriteOnce() {
   if (sent < 0) return errno == EINTR;
   for (FrameWriter::Sent& frame : writer_.Advance(static_cast<size_t>(sent))) {
     counters_.sent_bytes += frame.bytes;
-    Finish(std::move(frame.done), absl::OkStatus());
+    PostDone(loop_, std::move(frame.done), absl::OkStatus());
   }
   CloseIfIdle();
   return true;
@@ -228,19 +228,14 @@ void TcpConnection::Fail(const absl::Status& status, Tag tag) {
 }
 
 void TcpConnection::EndReceives() {
-  for (PostedReceive& receive : inbox_.TakeAll()) Finish(std::move(receive.done), status_);
+  for (PostedReceive& receive : inbox_.TakeAll()) PostDone(loop_, std::move(receive.done), status_);
 }
 
 void TcpConnection::EndPending() {
   EndReceives();
-  for (Done& done : writer_.GiveUp()) Finish(std::move(done), status_);
-  for (OutMessage& message : outbox_.TakeAll()) Finish(std::move(message.done), status_);
+  for (Done& done : writer_.GiveUp()) PostDone(loop_, std::move(done), status_);
+  for (OutMessage& message : outbox_.TakeAll()) PostDone(loop_, std::move(message.done), status_);
   CloseIfIdle();
-}
-
-// Posted, so that it never runs inside the call that it answers.
-void TcpConnection::Finish(Done done, const absl::Status& status) {
-  loop_.Post([done = std::move(done), status]() mutable { std::move(done)(status); });
 }
 
 bool TcpConnection::idle() const {

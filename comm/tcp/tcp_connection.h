@@ -87,7 +87,6 @@ class TcpConnection final : public std::enable_shared_from_this<TcpConnection>, 
   void Fail(const absl::Status& status, Tag tag);
   void EndReceives();
   void EndPending();
-  void Finish(Done done, const absl::Status& status);
   bool idle() const;
   void CloseIfIdle();
   void ShutDownSending();

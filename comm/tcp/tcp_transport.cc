@@ -1,5 +1,6 @@
 #include "comm/tcp/tcp_transport.h"
 
+#include <functional>
 #include <map>
 #include <memory>
 #include <utility>
@@ -7,6 +8,7 @@
 #include "absl/memory/memory.h"
 #include "absl/strings/str_cat.h"
 #include "absl/synchronization/notification.h"
+#include "comm/loop_calls.h"
 #include "comm/tcp/connect_session.h"
 #include "comm/wire_tag.h"
 #include "kernels/status.h"
@@ -17,23 +19,12 @@ namespace {
 using boost::asio::ip::tcp;
 using boost::system::error_code;
 
-// Runs `task` in the loop and waits for its end.
-void RunIn(AsioLoop& loop, Task task) {
-  if (loop.InLoop()) return std::move(task)();
-  absl::Notification ended;
-  loop.Post([&] {
-    std::move(task)();
-    ended.Notify();
-  });
-  ended.WaitForNotification();
-}
-
 class TcpTransport final : public Transport {
  public:
   TcpTransport(AsioLoop& loop, const TcpOptions& options) : loop_(loop), options_(options) {}
 
   ~TcpTransport() override {
-    RunIn(loop_, [this] {
+    RunInLoop(loop_, [this] {
       for (auto& [peer, connection] : connections_) {
         connection->Drop(absl::AbortedError("the transport is gone"));
       }
@@ -67,16 +58,9 @@ class TcpTransport final : public Transport {
 
   void Close(Done done) override {
     STRATA_CHECK(loop_.InLoop());
-    closing_ = static_cast<int>(connections_.size());
-    closed_ = std::move(done);
-    for (auto& [peer, connection] : connections_) {
-      connection->Close([this] {
-        if (--closing_ == 0) std::move(closed_)(absl::OkStatus());
-      });
-    }
-    if (connections_.empty()) {
-      loop_.Post([done = std::move(closed_)]() mutable { std::move(done)(absl::OkStatus()); });
-    }
+    if (connections_.empty()) return PostDone(loop_, std::move(done), absl::OkStatus());
+    const std::function<void()> closed = AfterCalls(connections_.size(), std::move(done));
+    for (auto& [peer, connection] : connections_) connection->Close(closed);
   }
 
   Counters counters() const override {
@@ -94,26 +78,21 @@ class TcpTransport final : public Transport {
   TcpConnection* Find(Rank peer, Tag tag, size_t bytes, Done& done) {
     STRATA_CHECK(loop_.InLoop());
     const auto found = connections_.find(peer);
-    absl::Status status;
+    absl::Status status = CheckTag(tag);
     if (found == connections_.end()) {
       status = absl::InvalidArgumentError(absl::StrCat("rank ", Index(peer), " is no peer"));
-    } else if (tag.message >> kMessageBits != 0) {
-      status = absl::InvalidArgumentError(absl::StrCat("message ", tag.message, " is too high"));
     } else if (static_cast<int64_t>(bytes) > options_.max_message_bytes) {
       status = absl::InvalidArgumentError(absl::StrCat(
           "message of ", bytes, " bytes; at most ", options_.max_message_bytes, " are sent at once"));
-    } else {
-      return found->second.get();
     }
-    loop_.Post([done = std::move(done), status]() mutable { std::move(done)(status); });
+    if (status.ok()) return found->second.get();
+    PostDone(loop_, std::move(done), std::move(status));
     return nullptr;
   }
 
   AsioLoop& loop_;
   const TcpOptions options_;
   std::map<Rank, std::shared_ptr<TcpConnection>> connections_;
-  int closing_ = 0;
-  Done closed_;
 };
 
 }  // namespace
