@@ -66,8 +66,7 @@ class Operation {
     lane_.loop->Post([&] {
       RunOptions options{.what = what_, .operation = step, .order = step};
       options.deadline = lane_.loop->Now() + kOperation;
-      lane_.runner->Run(plan_, {input_.view(), output_.view(), scratch_.view()},
-                        std::move(options),
+      lane_.runner->Run(plan_, {input_.view(), output_.view(), scratch_.view()}, std::move(options),
                         [&ended](absl::Status status) { ended.Set(std::move(status)); });
     });
     return ended.Wait();
@@ -99,8 +98,7 @@ class Work {
     auto shards = MakeUnitShards(topology, *layout, kElements);
     if (!shards.ok()) return shards.status();
     const PlanOptions options;
-    auto gather =
-        PlanGather(topology, shards->parameters, shards->full, world.self(), options);
+    auto gather = PlanGather(topology, shards->parameters, shards->full, world.self(), options);
     if (!gather.ok()) return gather.status();
     auto reduce = PlanReduce(topology, shards->full, shards->gradients,
                              LevelSet::All(topology.level_count()), world.self(), options);
