@@ -69,9 +69,9 @@ class LabInit {
 };
 
 absl::Status LabInit::MakeNodes() {
-  STRATA_RETURN_IF_ERROR(PrepareLabMounts());
+  STRATA_ASSIGN_OR_RETURN(const std::string root, PrepareLabMounts());
   STRATA_RETURN_IF_ERROR(MakeBridge());
-  STRATA_ASSIGN_OR_RETURN(const NodeNamespace lab, NodeNamespace::Current());
+  STRATA_ASSIGN_OR_RETURN(const NodeNamespace lab, NodeNamespace::Current(root));
   for (int node = 0; node < options_.nodes; ++node) {
     STRATA_ASSIGN_OR_RETURN(NodeNamespace made,
                             NodeNamespace::Make(node, options_.nodes, link_, lab));

@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <sched.h>
 #include <sys/mount.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -16,12 +17,34 @@
 namespace strata {
 namespace {
 
+constexpr unsigned long kNoDevices = MS_NOSUID | MS_NODEV;
 constexpr int kNodeNamespaces = CLONE_NEWNET | CLONE_NEWUTS | CLONE_NEWIPC | CLONE_NEWNS;
 
 absl::Status Mount(const char* source, const char* target, const char* type, unsigned long flags) {
   if (mount(source, target, type, flags, nullptr) == 0) return absl::OkStatus();
   return absl::ErrnoToStatus(
       errno, absl::StrCat("mount ", type != nullptr ? type : source, " on ", target));
+}
+
+absl::Status MountProc() { return Mount("proc", "/proc", "proc", kNoDevices | MS_NOEXEC); }
+absl::Status MountSys() { return Mount("sysfs", "/sys", "sysfs", kNoDevices | MS_NOEXEC); }
+absl::Status MountShm() { return Mount("tmpfs", "/dev/shm", "tmpfs", kNoDevices); }
+
+absl::StatusOr<std::string> PathOf(int fd) {
+  std::string path(4096, '\0');
+  const std::string link = absl::StrCat("/proc/self/fd/", fd);
+  const ssize_t length = readlink(link.c_str(), path.data(), path.size());
+  if (length < 0) return absl::ErrnoToStatus(errno, link);
+  path.resize(static_cast<size_t>(length));
+  return path;
+}
+
+absl::Status ChangeRoot(const std::string& root) {
+  if (root == "/") return absl::OkStatus();
+  if (chroot(root.c_str()) != 0 || chdir("/") != 0) {
+    return absl::ErrnoToStatus(errno, absl::StrCat("chroot to ", root));
+  }
+  return absl::OkStatus();
 }
 
 absl::StatusOr<int> OpenNamespace(const char* kind) {
@@ -65,15 +88,19 @@ absl::Status FurnishNode(int node, int nodes, const LinkOptions& link, int bridg
   STRATA_RETURN_IF_ERROR(MakeNodeLink(node, link, bridge_namespace));
   STRATA_RETURN_IF_ERROR(
       ReplaceFile("/proc/sys/kernel/random/boot_id", name + ".boot_id", RandomBootId()));
-  STRATA_RETURN_IF_ERROR(ReplaceFile("/etc/hosts", name + ".hosts", HostsFile(nodes)));
-  STRATA_RETURN_IF_ERROR(Mount("sysfs", "/sys", "sysfs", MS_NOSUID | MS_NODEV | MS_NOEXEC));
-  return Mount("tmpfs", "/dev/shm", "tmpfs", MS_NOSUID | MS_NODEV);
+  // A system without the file stays without it: making one would outlive us.
+  if (access("/etc/hosts", F_OK) == 0) {
+    STRATA_RETURN_IF_ERROR(ReplaceFile("/etc/hosts", name + ".hosts", HostsFile(nodes)));
+  }
+  STRATA_RETURN_IF_ERROR(MountSys());
+  return MountShm();
 }
 
 }  // namespace
 
-absl::StatusOr<NodeNamespace> NodeNamespace::Current() {
+absl::StatusOr<NodeNamespace> NodeNamespace::Current(const std::string& root) {
   NodeNamespace current;
+  current.root_ = root;
   STRATA_ASSIGN_OR_RETURN(current.network_, OpenNamespace("net"));
   STRATA_ASSIGN_OR_RETURN(current.uts_, OpenNamespace("uts"));
   STRATA_ASSIGN_OR_RETURN(current.ipc_, OpenNamespace("ipc"));
@@ -85,26 +112,41 @@ absl::Status NodeNamespace::Enter() const {
   for (const int fd : {network_, uts_, ipc_, mount_}) {
     if (setns(fd, 0) != 0) return absl::ErrnoToStatus(errno, "setns");
   }
-  return absl::OkStatus();
+  return ChangeRoot(root_);
 }
 
 absl::StatusOr<NodeNamespace> NodeNamespace::Make(int node, int nodes, const LinkOptions& link,
                                                   const NodeNamespace& lab) {
   if (unshare(kNodeNamespaces) != 0) return absl::ErrnoToStatus(errno, "unshare");
   const absl::Status furnished = FurnishNode(node, nodes, link, lab.network());
-  absl::StatusOr<NodeNamespace> made = Current();
+  absl::StatusOr<NodeNamespace> made = Current(lab.root_);
   STRATA_RETURN_IF_ERROR(lab.Enter());
   if (!furnished.ok()) return Annotate(furnished, NodeName(node));
   return made;
 }
 
-absl::Status PrepareLabMounts() {
+absl::StatusOr<std::string> PrepareLabMounts() {
+  const int root = open("/", O_PATH | O_DIRECTORY | O_CLOEXEC);
+  const int self = static_cast<int>(syscall(SYS_pidfd_open, getpid(), 0));
+  // Entering the mount namespace that we are in moves us to its root, out of a chroot, whose own
+  // root need not be a mount and could not be made private.
+  if (root < 0 || self < 0 || setns(self, CLONE_NEWNS) != 0) {
+    return absl::ErrnoToStatus(errno, "go to the root of the mounts");
+  }
+  close(self);
   if (mount(nullptr, "/", nullptr, MS_REC | MS_PRIVATE, nullptr) != 0) {
     return absl::ErrnoToStatus(errno, "make mounts private");
   }
-  STRATA_RETURN_IF_ERROR(Mount("proc", "/proc", "proc", MS_NOSUID | MS_NODEV | MS_NOEXEC));
-  STRATA_RETURN_IF_ERROR(Mount("sysfs", "/sys", "sysfs", MS_NOSUID | MS_NODEV | MS_NOEXEC));
-  return Mount("tmpfs", "/dev/shm", "tmpfs", MS_NOSUID | MS_NODEV);
+  STRATA_RETURN_IF_ERROR(MountProc());
+  STRATA_ASSIGN_OR_RETURN(const std::string root_path, PathOf(root));
+  close(root);
+  if (root_path != "/") {
+    STRATA_RETURN_IF_ERROR(ChangeRoot(root_path));
+    STRATA_RETURN_IF_ERROR(MountProc());
+  }
+  STRATA_RETURN_IF_ERROR(MountSys());
+  STRATA_RETURN_IF_ERROR(MountShm());
+  return root_path;
 }
 
 }  // namespace strata

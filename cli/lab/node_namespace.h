@@ -16,7 +16,8 @@ class NodeNamespace {
   static absl::StatusOr<NodeNamespace> Make(int node, int nodes, const LinkOptions& link,
                                             const NodeNamespace& lab);
 
-  static absl::StatusOr<NodeNamespace> Current();
+  // `root`: what PrepareLabMounts returned.
+  static absl::StatusOr<NodeNamespace> Current(const std::string& root);
 
   // Moves the calling process into it. The working directory becomes "/".
   absl::Status Enter() const;
@@ -26,10 +27,12 @@ class NodeNamespace {
  private:
   // Never closed: they are needed until the lab's process ends.
   int network_ = -1, uts_ = -1, ipc_ = -1, mount_ = -1;
+  std::string root_;  // of the file system, in the mount namespace; "/" unless in a chroot
 };
 
-// Gives the calling process a mount namespace fit to make nodes in: nothing propagates outside, own
-// /proc, own /sys, scratch files in an own /dev/shm.
-absl::Status PrepareLabMounts();
+// Makes the mount namespace of the calling process, which must be its own, fit to make nodes in:
+// nothing propagates outside, own /proc, own /sys, scratch files in an own /dev/shm. Returns the
+// path of the process's root in that namespace: "/" unless in a chroot.
+absl::StatusOr<std::string> PrepareLabMounts();
 
 }  // namespace strata
