@@ -165,12 +165,12 @@ class BadPeerTest : public testing::Test {
   absl::Status After(const ShmFrame& frame) { return After(std::as_bytes(std::span(&frame, 1))); }
 
   MemorySegments segments_;
-  AsioLoop loop_{"lane"};
   std::unique_ptr<ShmTransport> transport_;
   int fd_ = -1;
   std::byte buffer_[64] = {};
   Gate ended_;
   absl::Status status_;
+  AsioLoop loop_{"lane"};  // ends first: its last task may report a status
 };
 
 TEST_F(BadPeerTest, UnknownKind) {
