@@ -103,6 +103,30 @@ class Nodes(unittest.TestCase):
         self.assertEqual(lab(2, 2, "--", "sh", "-c", "echo x >/dev/shm/left").returncode, 0)
         self.assertEqual(outside(), before)
 
+    def test_starts_inside_a_chroot(self):
+        # Its root is a plain folder of another file system, as debootstrap leaves one.
+        script = """set -e
+            mount --make-rprivate /
+            cd "$1"
+            mkdir dev proc sys dev/shm
+            touch dev/null
+            mount --bind /dev/null dev/null
+            for folder in /*; do
+              if [ -L "$folder" ]; then cp -P "$folder" .
+              elif [ -d "$folder" ] && mkdir ".$folder" 2>/dev/null; then mount --bind "$folder" ".$folder"
+              fi
+            done
+            exec chroot . "$2" lab run --nodes 2 --ranks-per-node 1 --link 1gbit -- \
+              sh -c 'echo $(hostname): $(ls /dev)'
+        """
+        with tempfile.TemporaryDirectory() as folder:
+            result = subprocess.run(["unshare", "--mount", "sh", "-c", script, "sh", folder, STRATA.path],
+                                    stdin=subprocess.DEVNULL, capture_output=True, text=True,
+                                    timeout=60, check=False)
+        self.assertEqual(result.returncode, 0, result.stderr)
+        self.assertEqual(sorted(result.stdout.splitlines()),
+                         ["[1] node1: null shm", "node0: null shm"])
+
     def test_without_network_ranks_are_plain_processes(self):
         result = STRATA.run("lab", "run", "--no-network", "--nodes", 2, "--ranks-per-node", 1,
                             "--label", "none", "--", "sh", "-c",
