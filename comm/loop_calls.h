@@ -6,8 +6,9 @@
 #include <utility>
 
 #include "absl/status/status.h"
-#include "absl/synchronization/notification.h"
+#include "comm/awaited.h"
 #include "comm/loop.h"
+#include "kernels/types.h"
 
 namespace strata {
 
@@ -30,12 +31,12 @@ inline std::function<void()> AfterCalls(size_t count, Done done) {
 // must be running.
 inline void RunInLoop(Loop& loop, Task task) {
   if (loop.InLoop()) return std::move(task)();
-  absl::Notification ended;
+  Awaited<bool> ended;
   loop.Post([&] {
     std::move(task)();
-    ended.Notify();
+    ended.Set(true);
   });
-  ended.WaitForNotification();
+  ended.Wait();
 }
 
 }  // namespace strata

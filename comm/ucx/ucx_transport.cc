@@ -10,7 +10,7 @@
 #include "absl/memory/memory.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "absl/synchronization/notification.h"
+#include "comm/awaited.h"
 #include "comm/loop_calls.h"
 #include "comm/ucx/ucx_peer.h"
 #include "comm/ucx/ucx_worker.h"
@@ -182,17 +182,13 @@ absl::StatusOr<std::unique_ptr<Transport>> UcxEndpoint::Connect(const ConnectOpt
           absl::StrCat("the ucx transport joins at most ", kMaxRanks, " ranks; set network.transport to tcp"));
     }
   }
-  absl::Status status;
-  absl::Notification ended;
+  Awaited<absl::Status> ended;
   loop_.Post([&] {
-    auto meeting = std::make_shared<Meeting>(loop_, [&](absl::Status met) {
-      status = std::move(met);
-      ended.Notify();
-    });
+    auto meeting = std::make_shared<Meeting>(
+        loop_, [&](absl::Status met) { ended.Set(std::move(met)); });
     meeting->Start(*transport, options.self, peers, options.timeout);
   });
-  ended.WaitForNotification();
-  if (!status.ok()) return status;
+  STRATA_RETURN_IF_ERROR(ended.Wait());
   return transport;
 }
 

@@ -3,9 +3,9 @@
 #include <memory>
 #include <vector>
 
-#include "absl/synchronization/notification.h"
 #include "tests/contract/socket_mesh.h"
 #include "tests/contract/transport_contract.h"
+#include "tests/support/gate.h"
 #include "tests/support/status_matchers.h"
 
 namespace strata {
@@ -31,15 +31,15 @@ TEST(TcpTransport, EarlyMessagesDoNotHoldUpTheOneThatIsWaitedFor) {
     }
   });
   for (uint32_t i = kEarly + 1; i-- > 0;) {  // the last first
-    absl::Notification ended;
+    Gate ended;
     mesh->loop(Rank{1}).Post([&] {
       mesh->transport(Rank{1}).Recv(Rank{0}, {.operation = 2, .message = i}, received[i],
                                     [&](absl::Status status) {
                                       EXPECT_OK(status);
-                                      ended.Notify();
+                                      ended.Open();
                                     });
     });
-    ASSERT_TRUE(ended.WaitForNotificationWithTimeout(absl::Seconds(20))) << "message " << i;
+    ASSERT_TRUE(ended.WaitFor(absl::Seconds(20))) << "message " << i;
     EXPECT_TRUE(received[i] == sent[i]) << "message " << i;
   }
   mesh.reset();
@@ -50,18 +50,18 @@ TEST(TcpTransport, RefusesCallsThatMakeNoSense) {
   ASSERT_NE(mesh, nullptr);
   std::vector<std::byte> bytes(3);
   std::vector<absl::Status> statuses;
-  absl::Notification ended;
+  Gate ended;
   mesh->loop(Rank{0}).Post([&] {
     const auto keep = [&](absl::Status status) {
       statuses.push_back(std::move(status));
-      if (statuses.size() == 3) ended.Notify();
+      if (statuses.size() == 3) ended.Open();
     };
     Transport& transport = mesh->transport(Rank{0});
     transport.Send(Rank{0}, {}, bytes, keep);
     transport.Recv(Rank{7}, {}, bytes, keep);
     transport.Send(Rank{1}, {.message = 1u << 20}, bytes, keep);
   });
-  ASSERT_TRUE(ended.WaitForNotificationWithTimeout(absl::Seconds(20)));
+  ASSERT_TRUE(ended.WaitFor(absl::Seconds(20)));
   using testing::HasSubstr;
   EXPECT_THAT(statuses[0], StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("rank 0")));
   EXPECT_THAT(statuses[1], StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("rank 7")));
