@@ -1,11 +1,16 @@
-#include <cstdio>
+#include <algorithm>
+#include <iostream>
 
-#include "comm/topology.h"
-#include "runtime/unit.h"
+#include "runtime/runtime.h"
 
 int main() {
-  const strata::Topology topology = strata::Topology::Uniform(3, 2);
-  const strata::UnitShape shape = strata::MakeUnitShape({"layer", {{"weight", 100}, {"bias", 7}}});
-  std::printf("%d ranks, %d elements\n", topology.size(), static_cast<int>(shape.elements));
-  return topology.size() == 6 && shape.offsets[1] == 128 ? 0 : 1;
+  auto runtime = strata::Runtime::Start({});  // one rank
+  if (!runtime.ok()) return std::cerr << runtime.status() << '\n', 1;
+  const auto zeros = [](int, int64_t, std::span<float> values) {
+    std::fill(values.begin(), values.end(), 0.f);
+  };
+  const auto unit = (*runtime)->AddUnit({"layer", {{"weight", 100}, {"bias", 7}}}, zeros);
+  const absl::Status sealed = (*runtime)->Seal();
+  std::cout << (*runtime)->topology().size() << " rank, " << sealed << '\n';
+  return unit.ok() && sealed.ok() && (*runtime)->Shutdown().ok() ? 0 : 1;
 }
