@@ -226,6 +226,7 @@ TEST_P(TransportContract, AbortGivesLentSendsBack) {
     transfers.Send(0, 1, TagOf(1, message), Pattern(3 << 20, message));
   }
   transfers.OnLoop(0, [](Transport& t) { t.Abort(absl::AbortedError("enough")); });
+  transfers.Settle(0);
   transfers.WaitAll();
 }
 
