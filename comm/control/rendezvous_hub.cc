@@ -12,6 +12,12 @@ namespace strata {
 using boost::asio::ip::tcp;
 using boost::system::error_code;
 
+namespace {
+
+constexpr int kMaxLoggedRefusals = 10;
+
+}  // namespace
+
 RendezvousHub::RendezvousHub(AsioLoop& loop, const RendezvousOptions& options,
                              tcp::acceptor acceptor, Finished finished)
     : loop_(loop),
@@ -57,7 +63,10 @@ void RendezvousHub::Accept() {
 
 void RendezvousHub::Refuse(const std::string& who, const absl::Status& why) {
   last_refusal_ = absl::StrCat("refused ", who, ": ", std::string(why.message()));
-  Log(Severity::kWarning, absl::StrCat("rendezvous ", last_refusal_));
+  if (++refusals_ > kMaxLoggedRefusals) return;  // whoever scans ports does not fill the log
+  Log(Severity::kWarning,
+      absl::StrCat("rendezvous ", last_refusal_,
+                   refusals_ < kMaxLoggedRefusals ? "" : " (further ones are not logged)"));
 }
 
 void RendezvousHub::Welcome(tcp::socket socket) {

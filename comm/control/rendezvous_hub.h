@@ -50,6 +50,7 @@ class RendezvousHub {
   std::list<Guest> guests_;
   std::map<uint32_t, Guest*> present_;  // by launcher rank
   std::string last_refusal_;
+  int refusals_ = 0;
 };
 
 }  // namespace strata
