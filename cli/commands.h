@@ -8,6 +8,8 @@ class CommandLine;
 // declare its function here and call it in main.cc.
 void AddConfig(CommandLine& line);
 void AddLab(CommandLine& line);
+void AddTrain(CommandLine& line);
+void AddDemo(CommandLine& line);
 void AddRun(CommandLine& line);
 
 }  // namespace strata

@@ -6,5 +6,7 @@ int main(int argc, char** argv) {
   strata::AddConfig(line);
   strata::AddLab(line);
   strata::AddRun(line);
+  strata::AddTrain(line);
+  strata::AddDemo(line);
   return line.Run(argc, argv);
 }

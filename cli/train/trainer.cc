@@ -243,7 +243,7 @@ absl::Status Train(const TrainOptions& options) {
   STRATA_ASSIGN_OR_RETURN(std::unique_ptr<ReferenceModel> model, MakeModel(config));
   STRATA_ASSIGN_OR_RETURN(WorldOptions world, JobFromEnvironment(config));
   RuntimeOptions runtime_options = ToRuntimeOptions(config, world);
-  runtime_options.trace = options.trace;
+  if (world.launcher_rank == 0) runtime_options.trace = options.trace;
   STRATA_ASSIGN_OR_RETURN(std::unique_ptr<Runtime> runtime, Runtime::Start(runtime_options));
   WarnIfProductsAreSlow(*runtime, config);
   std::optional<MetricsFile> metrics;
