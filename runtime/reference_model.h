@@ -1,19 +1,11 @@
 #pragma once
 
-#include <cstdint>
-#include <span>
-
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
+#include "runtime/batch.h"
 #include "runtime/runtime.h"
 
 namespace strata {
-
-// Bytes of text and the bytes that follow them: `sequences` rows of equal length, row by row.
-struct Batch {
-  int64_t sequences = 0;
-  std::span<const uint8_t> tokens, targets;  // sequences x length
-};
 
 struct MicroStepResult {
   double loss = 0;                  // mean over the batch

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "runtime/reference_model.h"
+#include "runtime/batch.h"
 
 namespace strata {
 

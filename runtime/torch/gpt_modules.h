@@ -9,7 +9,8 @@
 #include <vector>
 
 #include "absl/functional/function_ref.h"
-#include "runtime/torch/gpt.h"
+#include "runtime/batch.h"
+#include "runtime/torch/gpt_options.h"
 
 namespace strata {
 
