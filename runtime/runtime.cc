@@ -81,6 +81,17 @@ absl::StatusOr<std::unique_ptr<Runtime>> Runtime::Start(const RuntimeOptions& op
 Rank Runtime::self() const { return state_->world->self(); }
 const Topology& Runtime::topology() const { return state_->world->topology(); }
 
+const Layout& Runtime::layout() const { return state_->engine_options.layout; }
+
+int64_t Runtime::elements() const {
+  int64_t elements = 0;
+  const State& state = *state_;
+  for (const Unit& unit : state.engine ? state.engine->units() : state.table->units()) {
+    elements += unit.shape.elements;
+  }
+  return elements;
+}
+
 absl::StatusOr<UnitId> Runtime::AddUnit(const UnitSpec& spec, const Initializer& init) {
   if (state_->table == nullptr) return absl::FailedPreconditionError("units are sealed already");
   return state_->table->Add(spec, init);

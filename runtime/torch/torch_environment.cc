@@ -3,7 +3,6 @@
 #include <ATen/Functions.h>
 #include <ATen/Parallel.h>
 #include <ATen/Version.h>
-#include <ATen/native/DispatchStub.h>
 #include <dlfcn.h>
 #include <torch/version.h>
 
@@ -27,6 +26,16 @@ std::string BlasLibrary() {
   return path;
 }
 
+// The vector instructions that libtorch chose, as its own description says.
+std::string CpuCapability() {
+  const std::string config = at::show_config();
+  constexpr char kKey[] = "CPU capability usage: ";
+  const size_t begin = config.find(kKey);
+  if (begin == std::string::npos) return "unknown";
+  const size_t first = begin + sizeof(kKey) - 1;
+  return config.substr(first, config.find('\n', first) - first);
+}
+
 }  // namespace
 
 std::map<std::string, std::string> TorchFingerprint() {
@@ -34,7 +43,7 @@ std::map<std::string, std::string> TorchFingerprint() {
       {"libtorch", TORCH_VERSION},
       {"threads", absl::StrCat(at::get_num_threads())},
       {"BLAS", BlasLibrary()},
-      {"CPU capability", absl::StrCat(static_cast<int>(at::native::get_cpu_capability()))},
+      {"CPU capability", CpuCapability()},
   };
 }
 
