@@ -71,7 +71,9 @@ absl::Status Engine::Begin(const EngineCall& call) {
     case Kind::kRelease: return Release(call.unit);
     case Kind::kReduce: return Reduce(call.unit);
     case Kind::kEndStep: return EndStep(call.input);
-    case Kind::kFlush: return CheckNothingHeld("Flush");
+    case Kind::kFlush:
+      flush_state_ = FlushState::kDraining;
+      return CheckNothingHeld("Flush");
     case Kind::kDigest:
       STRATA_RETURN_IF_ERROR(CheckNothingHeld("the digest of parameters"));
       digest_.Start([this, id = calls_.back().id](std::string digest) {
@@ -157,12 +159,23 @@ std::optional<absl::StatusOr<EngineReply>> Engine::TryEnd(const PendingCall& pen
     case Kind::kEndStep:
       if (!boundary_.done() || !core_->meter.Final(core_->step - 2)) return std::nullopt;
       return EndOfStep(pending);
-    case Kind::kFlush:
-      if (!gathers_.idle() || !core_->meter.Final(core_->step - 1)) return std::nullopt;
-      return EngineReply{.report = core_->meter.Report(core_->step - 1)};
+    case Kind::kFlush: return TryFlush();
     case Kind::kDigest: return std::nullopt;
   }
   return std::nullopt;
+}
+
+std::optional<EngineReply> Engine::TryFlush() {
+  const int64_t step = core_->step - 1;
+  if (flush_state_ == FlushState::kDraining && gathers_.idle() && core_->meter.Final(step)) {
+    flush_state_ = FlushState::kTelling;
+    flush_bytes_.Start(gradients_.ExchangeNumber(3), step, [this] {
+      flush_state_ = FlushState::kTold;
+      Progress();
+    });
+  }
+  if (flush_state_ != FlushState::kTold) return std::nullopt;
+  return EngineReply{.report = core_->meter.Report(step)};
 }
 
 EngineReply Engine::EndOfStep(const PendingCall& pending) {

@@ -12,6 +12,7 @@
 #include "runtime/gather_path.h"
 #include "runtime/gradient_path.h"
 #include "runtime/master_digest.h"
+#include "runtime/node_bytes.h"
 #include "runtime/shard_memory.h"
 #include "runtime/step_boundary.h"
 #include "runtime/step_report.h"
@@ -96,6 +97,7 @@ class Engine {
   void Progress();
   // The reply of a call that can end now.
   std::optional<absl::StatusOr<EngineReply>> TryEnd(const PendingCall& pending);
+  std::optional<EngineReply> TryFlush();
   EngineReply EndOfStep(const PendingCall& pending);
   void Reply(PendingCall& pending, absl::StatusOr<EngineReply> reply);
   void Wait(PendingCall& pending);
@@ -113,6 +115,8 @@ class Engine {
   StepBoundary boundary_;
   UnitAgreement agreement_;
   MasterDigest digest_;
+  NodeBytes flush_bytes_;
+  enum class FlushState : uint8_t { kDraining, kTelling, kTold } flush_state_{};
   MemoryReport memory_;
   std::vector<Hold> holds_;  // by unit
   std::vector<SchedulerAction> actions_;

@@ -107,6 +107,7 @@ Engine::Engine(std::unique_ptr<EngineCore> core, PrefetchScheduler scheduler)
       boundary_(*core_, scheduler_, gathers_, gradients_),
       agreement_(*core_),
       digest_(*core_, gathers_),
+      flush_bytes_(*core_),
       holds_(core_->units.size()) {
   core_->fail = [this](absl::Status why) { Fail(std::move(why)); };
   core_->progress = [this] { Progress(); };
@@ -156,6 +157,7 @@ absl::StatusOr<std::unique_ptr<Engine>> Engine::Create(const Environment& enviro
   STRATA_RETURN_IF_ERROR(engine->gradients_.Allocate(memory));
   STRATA_RETURN_IF_ERROR(engine->boundary_.Allocate(memory));
   STRATA_RETURN_IF_ERROR(engine->agreement_.Allocate(memory));
+  STRATA_RETURN_IF_ERROR(engine->flush_bytes_.Allocate(memory));
   engine->memory_ = Predict(*engine->core_, pool_bytes, memory.allocated_bytes() - kept);
   return engine;
 }

@@ -10,6 +10,7 @@ namespace {
 
 // Sets of buffers besides the kept one: the next job's head overlaps the tail of the one before.
 constexpr int kJobs = 2;
+constexpr int64_t kExchanges = 4;       // numbers for ExchangeNumber, per step
 constexpr int64_t kOperations = 1 << 20;  // numbers that transports carry
 
 }  // namespace
@@ -18,7 +19,7 @@ GradientPath::GradientPath(EngineCore& core) : core_(core), units_(core.units.si
 
 absl::Status GradientPath::CheckNumbers() const {
   const int64_t units = static_cast<int64_t>(units_.size());
-  const int64_t per_step = units * (core_.options.accumulation + 2) + 2;
+  const int64_t per_step = units * (core_.options.accumulation + 2) + kExchanges;
   if (2 * per_step <= kOperations) return absl::OkStatus();
   return absl::InvalidArgumentError(absl::StrCat(
       units, " units with ", core_.options.accumulation, " micro-steps are ", per_step,
@@ -28,7 +29,7 @@ absl::Status GradientPath::CheckNumbers() const {
 
 uint32_t GradientPath::Number(UnitId unit, int stage) const {
   const int64_t units = static_cast<int64_t>(units_.size());
-  const int64_t per_step = units * (core_.options.accumulation + 2) + 2;
+  const int64_t per_step = units * (core_.options.accumulation + 2) + kExchanges;
   return static_cast<uint32_t>(core_.step % 2 * per_step + stage * units + Index(unit));
 }
 

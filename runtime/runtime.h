@@ -71,7 +71,8 @@ class Runtime {
   // StepReport); `groups` replace the optimizer's for this step unless empty.
   absl::StatusOr<StepReport> EndStep(const StepInput& input);
 
-  // Waits for all publishes and returns the last step's final report.
+  // Waits until nothing is on the wire, on any rank of this rank's node, and returns the last step's
+  // final report. All ranks call it at the same point.
   absl::StatusOr<StepReport> Flush();
 
   // SHA-256, in hex, over all master parameters in declaration order: the same on all ranks. Every

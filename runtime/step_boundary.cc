@@ -30,6 +30,7 @@ StepBoundary::StepBoundary(EngineCore& core, PrefetchScheduler& scheduler, Gathe
       optimizer_(core.options.optimizer, core.units.size()),
       joins_(core, static_cast<int64_t>(core.units.size() * sizeof(uint16_t))),
       record_(core, sizeof(Record)),
+      node_bytes_(core),
       real_(core.units.size()),
       required_(core.units.size()) {
   const auto levels = static_cast<size_t>(core.topology.level_count());
@@ -42,7 +43,8 @@ StepBoundary::StepBoundary(EngineCore& core, PrefetchScheduler& scheduler, Gathe
 
 absl::Status StepBoundary::Allocate(ShardMemory& memory) {
   STRATA_RETURN_IF_ERROR(joins_.Allocate(memory));
-  return record_.Allocate(memory);
+  STRATA_RETURN_IF_ERROR(record_.Allocate(memory));
+  return node_bytes_.Allocate(memory);
 }
 
 absl::Status StepBoundary::Begin(const StepInput& input) {
@@ -77,7 +79,8 @@ void StepBoundary::OnJoins() {
 }
 
 void StepBoundary::Advance() {
-  if (state_ == State::kReduces && gradients_.finished()) {
+  if (state_ == State::kReduces && gradients_.finished() &&
+      core_.meter.Final(core_.step - 1)) {
     reduced_ = core_.control.Now();
     SendRecord();
   }
@@ -87,11 +90,15 @@ void StepBoundary::Advance() {
 
 void StepBoundary::SendRecord() {
   state_ = State::kRecord;
+  exchanges_ = 2;
   const Record record{
       .norm = gradients_.norm().ToWire(), .loss = input_.loss, .tokens = input_.tokens};
   std::memcpy(record_.own().data(), &record, sizeof(record));
   record_.Start(gradients_.ExchangeNumber(1), absl::StrCat("records of step ", core_.step),
                 [this] { OnRecord(); });
+  node_bytes_.Start(gradients_.ExchangeNumber(2), core_.step - 1, [this] {
+    if (--exchanges_ == 0) OnDecided();
+  });
   SampleBusy();
 }
 
@@ -138,6 +145,10 @@ absl::Status StepBoundary::ReadRecords() {
 void StepBoundary::OnRecord() {
   decided_ = core_.control.Now();
   if (absl::Status status = ReadRecords(); !status.ok()) return core_.fail(std::move(status));
+  if (--exchanges_ == 0) OnDecided();
+}
+
+void StepBoundary::OnDecided() {
   state_ = State::kQuiet;
   core_.progress();
 }

@@ -11,6 +11,7 @@
 #include "runtime/exchange.h"
 #include "runtime/gather_path.h"
 #include "runtime/gradient_path.h"
+#include "runtime/node_bytes.h"
 #include "runtime/optimizer.h"
 #include "runtime/step_report.h"
 #include "scheduler/prefetch_scheduler.h"
@@ -20,7 +21,8 @@ namespace strata {
 // EndStep, from the call to the last update. [Note: The boundary]
 //   joins    every rank tells how often it joined each unit's reduce, at once
 //   reduces  zeros make up for what a rank did not join; the tail of the reduces ends
-//   record   sum of squares, loss and tokens of every rank: all compute the same norm and decision
+//   record   sum of squares, loss and tokens of every rank: all compute the same norm and decision;
+//            beside it, the bytes of the step before, which is final by now
 //   update   publishes and the next step's first gathers are issued, the optimizer runs unit by unit
 //            in the order of their publishes, each of which starts when its unit is done
 // Control loop.
@@ -52,6 +54,7 @@ class StepBoundary {
   void OnJoins();
   void SendRecord();
   void OnRecord();
+  void OnDecided();
   absl::Status ReadRecords();
   void SampleBusy();
   void BeginUpdate();
@@ -64,6 +67,8 @@ class StepBoundary {
   GradientPath& gradients_;
   Optimizer optimizer_;
   Exchange joins_, record_;
+  NodeBytes node_bytes_;
+  int exchanges_ = 0;  // of records and bytes, yet to end
   State state_ = State::kIdle;
   StepInput input_;
   Clip clip_;

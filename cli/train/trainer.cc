@@ -142,10 +142,18 @@ class Trainer {
   // From here on the interface's counters and the runtime's count the same steps.
   absl::Status StartWire() {
     STRATA_RETURN_IF_ERROR(FlushReport());
-    if (!interface_.empty()) {
-      STRATA_ASSIGN_OR_RETURN(wire_start_, ReadInterfaceBytes(interface_));
-    }
+    STRATA_ASSIGN_OR_RETURN(wire_start_, ReadWire());
     return absl::OkStatus();
+  }
+
+  // The interface's counters while no rank sends: between two flushes.
+  absl::StatusOr<std::optional<InterfaceBytes>> ReadWire() {
+    std::optional<InterfaceBytes> wire;
+    if (!interface_.empty()) {
+      STRATA_ASSIGN_OR_RETURN(wire, ReadInterfaceBytes(interface_));
+    }
+    STRATA_RETURN_IF_ERROR(runtime_.Flush().status());
+    return wire;
   }
 
   absl::Status Evaluate(int64_t step) {
@@ -189,10 +197,10 @@ class Trainer {
     if (config_.network.rate > 0) {
       summary["ideal_step_seconds"] = absl::ToDoubleSeconds(Ideal());
     }
-    if (wire_start_) {
-      STRATA_ASSIGN_OR_RETURN(InterfaceBytes now, ReadInterfaceBytes(interface_));
-      summary["interface_bytes"] = {{"sent", now.sent - wire_start_->sent},
-                                    {"received", now.received - wire_start_->received}};
+    STRATA_ASSIGN_OR_RETURN(const std::optional<InterfaceBytes> wire, ReadWire());
+    if (wire) {
+      summary["interface_bytes"] = {{"sent", wire->sent - wire_start_->sent},
+                                    {"received", wire->received - wire_start_->received}};
     }
     for (int l = 0; l < runtime_.topology().level_count(); ++l) {
       summary["node_sent_bytes"][runtime_.topology().levels()[l].name] = node_sent_[l];
