@@ -2,6 +2,8 @@
 
 #include <utility>
 
+#include "comm/loop_calls.h"
+
 namespace strata {
 
 PatientTransport::~PatientTransport() {
@@ -46,7 +48,7 @@ void PatientTransport::Abort(absl::Status why) {
   aborted_ = true;
   for (auto& [id, held] : std::exchange(held_, {})) {
     loop_.Cancel(held.timer);
-    loop_.Post([done = std::move(held.done), why]() mutable { std::move(done)(why); });
+    PostDone(loop_, std::move(held.done), why);
   }
   inner_->Abort(std::move(why));
 }

@@ -6,8 +6,8 @@
 #include "comm/control/membership.h"
 #include "comm/control/rendezvous.h"
 #include "comm/interfaces.h"
+#include "comm/loop_calls.h"
 #include "comm/numbering.h"
-#include "comm/run_in.h"
 #include "comm/this_host.h"
 #include "comm/world_lane.h"
 #include "kernels/log.h"
@@ -94,10 +94,10 @@ class JoinedWorld final : public World {
 
 JoinedWorld::~JoinedWorld() {
   // No verdict any more, then no lane that works on one, then none of their last tasks.
-  RunIn(control_, [this] { membership_.reset(); });
-  RunIn(gather_.loop(), [] {});
-  RunIn(reduce_.loop(), [] {});
-  RunIn(control_, [this] { lost_ = nullptr; });
+  RunInLoop(control_, [this] { membership_.reset(); });
+  RunInLoop(gather_.loop(), [] {});
+  RunInLoop(reduce_.loop(), [] {});
+  RunInLoop(control_, [this] { lost_ = nullptr; });
 }
 
 absl::Status JoinedWorld::Start() {
@@ -109,7 +109,9 @@ absl::Status JoinedWorld::Start() {
   if (status.ok()) status = Exchange("").status();
   if (status.ok()) return status;
   const absl::Status verdict = Leave(status);
-  return verdict.ok() ? status : verdict;
+  // Where this rank itself has something to be corrected, that is said; else why the world ended.
+  const bool consequence = absl::IsUnavailable(status) || absl::IsDeadlineExceeded(status);
+  return consequence && !verdict.ok() ? verdict : status;
 }
 
 absl::StatusOr<Gathering> JoinedWorld::Meet() {
@@ -154,7 +156,7 @@ absl::Status JoinedWorld::Number(Gathering gathering) {
   Membership::Options membership{
       .self = self_, .names = names_, .heartbeat_timeout = options_.heartbeat_timeout};
   membership.on_verdict = [this](absl::Status verdict) { OnVerdict(std::move(verdict)); };
-  RunIn(control_, [&] {
+  RunInLoop(control_, [&] {
     membership_ =
         Membership::Create(control_, std::move(gathering.connections), std::move(membership));
   });
@@ -222,7 +224,7 @@ absl::Status JoinedWorld::StartLanes() {
   runner.rank_name = [names = names_](Rank rank) { return names[Index(rank)]; };
   gather_.Start(runner);
   reduce_.Start(std::move(runner));
-  RunIn(control_, [this] {
+  RunInLoop(control_, [this] {
     lanes_started_ = true;
     if (!verdict_.ok()) AbortLanes();
   });
@@ -231,7 +233,7 @@ absl::Status JoinedWorld::StartLanes() {
 
 JoinedWorld::Shares JoinedWorld::Exchange(std::string mine) {
   auto result = std::make_shared<Awaited<Shares>>();
-  RunIn(control_, [&] {
+  RunInLoop(control_, [&] {
     exchange_ = result;
     if (!verdict_.ok()) return result->Set(verdict_);
     membership_->Exchange(std::move(mine), [result](std::vector<std::string> shares) {
@@ -276,16 +278,17 @@ void JoinedWorld::OnLoss(absl::AnyInvocable<void(absl::Status) &&> lost) {
 absl::Status JoinedWorld::Leave(absl::Status why) {
   Awaited<absl::Status> left;
   const absl::Status reason = why;
-  RunIn(control_, [&] {
+  RunInLoop(control_, [&] {
     membership_->Leave(std::move(why), [&left](absl::Status status) { left.Set(status); });
   });
   const absl::Status status = left.Wait();
   const absl::Status end = status.ok() ? reason : status;
   if (!end.ok() && gather_.view().runner != nullptr && reduce_.view().runner != nullptr) {
     for (WorldLane* lane : {&gather_, &reduce_}) {
-      RunIn(lane->loop(), [&] { lane->view().runner->Abort(end); });
+      RunInLoop(lane->loop(), [&] { lane->view().runner->Abort(end); });
     }
   }
+  RunInLoop(control_, [this] { lost_ = nullptr; });  // what it refers to may go now
   return status;
 }
 

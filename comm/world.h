@@ -56,13 +56,13 @@ class World {
   virtual Lane reduce() = 0;
 
   // Calls `lost` once, on the control loop, with the first verdict of membership: Unavailable,
-  // naming rank and host. Both lanes have been aborted with it by then.
+  // naming rank and host. Both lanes have been aborted with it by then. Not after Leave has returned.
   virtual void OnLoss(absl::AnyInvocable<void(absl::Status) &&> lost) = 0;
 
   // Tells the others that this rank has finished and waits until all have; or that it fails with
   // `why`, which they then report, and waits until they know. Blocks at most `heartbeat_timeout`; the
   // caller has ended what it started on the lanes. Not in a loop. The verdict of membership, if there
-  // is one with another reason than `why`. Lanes stay usable after an OK, until the destructor.
+  // is one with another reason than `why`. Once. Lanes stay usable after an OK, until the destructor.
   virtual absl::Status Leave(absl::Status why) = 0;
 };
 

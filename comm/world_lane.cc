@@ -3,7 +3,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "comm/run_in.h"
+#include "comm/loop_calls.h"
 #include "comm/shm/shm_listener.h"
 #include "kernels/status.h"
 
@@ -15,7 +15,7 @@ WorldLane::WorldLane(const std::string& name)
       stream_(std::make_unique<HostStream>([this](Task task) { loop_.Post(std::move(task)); })) {}
 
 WorldLane::~WorldLane() {
-  RunIn(loop_, [this] {
+  RunInLoop(loop_, [this] {
     runner_.reset();
     transports_.clear();
   });
@@ -54,7 +54,7 @@ absl::Status WorldLane::Connect(ConnectOptions options, Peers peers, absl::Durat
 void WorldLane::Start(PlanRunner::Options options) {
   std::vector<Transport*> by_level(options.credit_bytes.size(), transports_.back().get());
   by_level[0] = transports_.front().get();
-  RunIn(loop_, [&] {
+  RunInLoop(loop_, [&] {
     runner_ =
         std::make_unique<PlanRunner>(loop_, *stream_, std::move(by_level), std::move(options));
   });

@@ -48,12 +48,14 @@ absl::Status Member::FailureOf(int rank, const absl::Status& why) const {
 void Member::Decide(absl::Status verdict) {
   if (!verdict_.ok()) return;
   verdict_ = std::move(verdict);
-  if (leaving_ || !options_.on_verdict) return;
-  Later(absl::ZeroDuration(), [this] { std::move(options_.on_verdict)(verdict_); });
+  Later(absl::ZeroDuration(), [this] {
+    if (!left_) std::move(options_.on_verdict)(verdict_);
+  });
 }
 
 void Member::Leave(absl::Status why, Done done) {
-  STRATA_CHECK(loop_.InLoop() && !leaving_);
+  STRATA_CHECK(loop_.InLoop() && !left_);
+  left_ = true;
   leaving_ = std::move(done);
   if (why.ok()) {
     said_goodbye_ = true;

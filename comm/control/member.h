@@ -61,6 +61,7 @@ class Member : public Membership {
   absl::Status own_failure_;
   bool said_goodbye_ = false;
   bool ended_ = false;
+  bool left_ = false;  // Leave was called
   Done leaving_;
 };
 

@@ -6,7 +6,7 @@
 #include "comm/awaited.h"
 #include "comm/control/rendezvous_hub.h"
 #include "comm/control/rendezvous_spoke.h"
-#include "comm/run_in.h"
+#include "comm/loop_calls.h"
 #include "kernels/status.h"
 
 namespace strata {
@@ -57,14 +57,14 @@ template <typename Role, typename... Arguments>
 absl::StatusOr<Gathering> Play(AsioLoop& loop, Arguments... arguments) {
   Awaited<absl::StatusOr<Gathering>> result;
   std::unique_ptr<Role> role;
-  RunIn(loop, [&] {
+  RunInLoop(loop, [&] {
     role = std::make_unique<Role>(
         loop, std::move(arguments)...,
         [&result](absl::StatusOr<Gathering> gathering) { result.Set(std::move(gathering)); });
     role->Start();
   });
   absl::StatusOr<Gathering> gathering = result.Wait();
-  RunIn(loop, [&role] { role.reset(); });
+  RunInLoop(loop, [&role] { role.reset(); });
   return gathering;
 }
 

@@ -14,7 +14,7 @@
 #include "absl/memory/memory.h"
 #include "absl/strings/escaping.h"
 #include "comm/hmac.h"
-#include "comm/run_in.h"
+#include "comm/loop_calls.h"
 #include "comm/shm/shm_transport.h"
 #include "kernels/status.h"
 
@@ -244,8 +244,8 @@ absl::StatusOr<std::unique_ptr<Transport>> ShmListener::Connect(const ConnectOpt
     ends.push_back({peer.rank, PeerName(peer), sockets[peer.rank].Release()});
   }
   std::unique_ptr<Transport> transport;
-  RunIn(loop_,
-        [&] { transport = std::make_unique<ShmTransport>(loop_, segments_, std::move(ends)); });
+  RunInLoop(loop_,
+            [&] { transport = std::make_unique<ShmTransport>(loop_, segments_, std::move(ends)); });
   return transport;
 }
 

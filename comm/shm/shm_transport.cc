@@ -6,7 +6,7 @@
 #include <unordered_map>
 #include <utility>
 
-#include "comm/run_in.h"
+#include "comm/loop_calls.h"
 #include "comm/shm/shm_connection.h"
 #include "comm/wire_tag.h"
 #include "kernels/status.h"
@@ -53,9 +53,9 @@ class ShmTransport::Endpoint final : public ShmConnection::Handler {
                    .bytes = view.size()};
     const auto place = transport_.segments_.Find(view);
     if (!place && view.size() > ShmConnection::kMaxInlineBytes) {
-      return transport_.PostDone(
-          std::move(done), absl::InvalidArgumentError(absl::StrCat(
-                               "a message of ", view.size(), " bytes outside shared memory")));
+      return PostDone(transport_.loop_, std::move(done),
+                      absl::InvalidArgumentError(absl::StrCat("a message of ", view.size(),
+                                                              " bytes outside shared memory")));
     }
     sends_.emplace(frame.sequence, PendingSend{tag, view.size(), std::move(done)});
     if (place) {
@@ -89,9 +89,10 @@ class ShmTransport::Endpoint final : public ShmConnection::Handler {
     auto sends = std::exchange(sends_, {});
     auto receives = std::exchange(receives_, {});
     arrivals_.clear();
-    for (auto& [sequence, send] : sends) transport_.PostDone(std::move(send.done), why);
-    for (auto& [key, receive] : receives) transport_.PostDone(std::move(receive.done), why);
-    if (inline_ && inline_->receive) transport_.PostDone(std::move(inline_->receive->done), why);
+    for (auto& [sequence, send] : sends) PostDone(transport_.loop_, std::move(send.done), why);
+    for (auto& [key, receive] : receives) PostDone(transport_.loop_, std::move(receive.done), why);
+    if (inline_ && inline_->receive)
+      PostDone(transport_.loop_, std::move(inline_->receive->done), why);
     inline_.reset();
   }
 
@@ -210,7 +211,7 @@ class ShmTransport::Endpoint final : public ShmConnection::Handler {
       return true;
     }
     connection_.Queue(reply);
-    transport_.PostDone(std::move(receive.done), Annotate(status, label_));
+    PostDone(transport_.loop_, std::move(receive.done), Annotate(status, label_));
     return false;
   }
 
@@ -257,7 +258,7 @@ ShmTransport::ShmTransport(AsioLoop& loop, const MemorySegments& segments, std::
 }
 
 ShmTransport::~ShmTransport() {
-  RunIn(loop_, [this] {
+  RunInLoop(loop_, [this] {
     *alive_ = false;
     for (auto& [rank, endpoint] : endpoints_) {
       endpoint->Fail(absl::AbortedError("the transport is gone"));
@@ -276,14 +277,14 @@ ShmTransport::Endpoint& ShmTransport::Find(Rank peer) {
 void ShmTransport::Send(Rank peer, Tag tag, std::span<const std::byte> view, Done done) {
   Endpoint& endpoint = Find(peer);
   const absl::Status& bad = why_.ok() ? endpoint.lost() : why_;
-  if (!bad.ok()) return PostDone(std::move(done), bad);
+  if (!bad.ok()) return PostDone(loop_, std::move(done), bad);
   endpoint.Send(OnWire(tag), view, std::move(done));
 }
 
 void ShmTransport::Recv(Rank peer, Tag tag, std::span<std::byte> view, Done done) {
   Endpoint& endpoint = Find(peer);
   const absl::Status& bad = why_.ok() ? endpoint.lost() : why_;
-  if (!bad.ok()) return PostDone(std::move(done), bad);
+  if (!bad.ok()) return PostDone(loop_, std::move(done), bad);
   endpoint.Recv(OnWire(tag), view, std::move(done));
 }
 
@@ -315,12 +316,6 @@ void ShmTransport::EndCloseIfIdle() {
     endpoints_closed_ = true;
     endpoints_.clear();
     std::move(closing_)(absl::OkStatus());
-  });
-}
-
-void ShmTransport::PostDone(Done done, absl::Status status) {
-  loop_.Post([done = std::move(done), status = std::move(status)]() mutable {
-    std::move(done)(std::move(status));
   });
 }
 
@@ -358,7 +353,7 @@ void ShmTransport::RunCopies() {
 
 void ShmTransport::DropCopies(const Endpoint& from, const absl::Status& why) {
   for (Copy& copy : copies_) {
-    if (copy.from == &from) PostDone(std::move(copy.done), why);
+    if (copy.from == &from) PostDone(loop_, std::move(copy.done), why);
   }
   std::erase_if(copies_, [&from](const Copy& copy) { return copy.from == &from; });
 }

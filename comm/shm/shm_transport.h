@@ -50,7 +50,6 @@ class ShmTransport final : public Transport {
   };
 
   Endpoint& Find(Rank peer);
-  void PostDone(Done done, absl::Status status);
   void AddCopy(Copy copy);
   void PostCopies();
   void RunCopies();

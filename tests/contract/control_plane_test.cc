@@ -14,7 +14,7 @@
 #include "comm/awaited.h"
 #include "comm/control/membership.h"
 #include "comm/control/rendezvous.h"
-#include "comm/run_in.h"
+#include "comm/loop_calls.h"
 #include "tests/support/gate.h"
 #include "tests/support/status_matchers.h"
 
@@ -100,8 +100,8 @@ TEST(RendezvousTest, StrangersDoNotDisturb) {
   ASSERT_OK(spoke);
   EXPECT_EQ(hub->ranks[1].host, "h1");
   EXPECT_EQ(spoke->ranks[0].host, "h0");
-  RunIn(loops[0], [&] { hub->connections.clear(); });
-  RunIn(loops[1], [&] { const_cast<Gathering&>(*spoke).connections.clear(); });
+  RunInLoop(loops[0], [&] { hub->connections.clear(); });
+  RunInLoop(loops[1], [&] { const_cast<Gathering&>(*spoke).connections.clear(); });
 }
 
 TEST(RendezvousTest, SomethingElseOnThePortIsSaid) {
@@ -155,7 +155,7 @@ class MembershipTest : public testing::Test {
           options.names.push_back(absl::StrCat("rank ", r, " (host h", r, ")"));
         }
         options.on_verdict = [&member](absl::Status why) { member.verdict.Set(std::move(why)); };
-        RunIn(member.loop, [&] {
+        RunInLoop(member.loop, [&] {
           member.membership = Membership::Create(member.loop, std::move(gathering->connections),
                                                  std::move(options));
         });
@@ -169,7 +169,7 @@ class MembershipTest : public testing::Test {
   }
 
   void Vanish(int rank) {
-    RunIn(members_[rank]->loop, [&] {
+    RunInLoop(members_[rank]->loop, [&] {
       members_[rank]->membership.reset();
       members_[rank]->raw.reset();
     });
@@ -177,7 +177,7 @@ class MembershipTest : public testing::Test {
 
   // The result arrives at `left`, which outlives the test's members.
   void Leave(int rank, absl::Status why, Awaited<absl::Status>& left) {
-    RunIn(members_[rank]->loop, [&] {
+    RunInLoop(members_[rank]->loop, [&] {
       members_[rank]->membership->Leave(
           std::move(why), [&left](absl::Status status) { left.Set(std::move(status)); });
     });
@@ -191,7 +191,7 @@ TEST_F(MembershipTest, ExchangesInRankOrderAgainAndAgain) {
   for (int round = 0; round < 20; ++round) {
     Awaited<std::vector<std::string>> results[3];
     for (int rank = 3; rank-- > 0;) {
-      RunIn(members_[rank]->loop, [&] {
+      RunInLoop(members_[rank]->loop, [&] {
         members_[rank]->membership->Exchange(
             absl::StrCat(round, ".", rank),
             [&results, rank](std::vector<std::string> shares) { results[rank].Set(shares); });
@@ -208,7 +208,7 @@ TEST_F(MembershipTest, LeavingWaitsForTheOthers) {
   Start(3, kLimit);
   Awaited<absl::Status> left[3];
   Gate early;
-  RunIn(members_[0]->loop, [&] {
+  RunInLoop(members_[0]->loop, [&] {
     members_[0]->membership->Leave(absl::OkStatus(), [&](absl::Status status) {
       left[0].Set(std::move(status));
       early.Open();
@@ -291,7 +291,7 @@ TEST_F(MembershipTest, NonsenseIsAFailureOfWhoTalksIt) {
   std::mt19937 random(11);
   for (int round = 0; round < 10; ++round) {
     Start(2, kLimit, /*without=*/1);
-    RunIn(members_[1]->loop, [&] {
+    RunInLoop(members_[1]->loop, [&] {
       std::string message(random() % 100, '\0');
       for (char& byte : message) byte = static_cast<char>(random());
       const int kinds[] = {0, 1, 2, 6, 9, 200};

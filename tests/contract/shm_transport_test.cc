@@ -10,7 +10,7 @@
 #include <thread>
 #include <vector>
 
-#include "comm/run_in.h"
+#include "comm/loop_calls.h"
 #include "comm/shm/memory_segments.h"
 #include "comm/shm/shm_connection.h"
 #include "comm/shm/shm_listener.h"
@@ -99,8 +99,10 @@ TEST(ShmTransportTest, CopiesOutOfSegments) {
         ++ended;
       };
     };
-    RunIn(mesh.loop(Rank{0}), [&] { mesh.transport(Rank{0}).Send(Rank{1}, tag, source, done()); });
-    RunIn(mesh.loop(Rank{1}), [&] { mesh.transport(Rank{1}).Recv(Rank{0}, tag, into, done()); });
+    RunInLoop(mesh.loop(Rank{0}),
+              [&] { mesh.transport(Rank{0}).Send(Rank{1}, tag, source, done()); });
+    RunInLoop(mesh.loop(Rank{1}),
+              [&] { mesh.transport(Rank{1}).Recv(Rank{0}, tag, into, done()); });
     offset += size;
   }
   ASSERT_TRUE(mesh.WaitUntil([&] { return ended == 2 * std::ssize(sizes); }, kLimit));
@@ -142,7 +144,7 @@ class BadPeerTest : public testing::Test {
     int fds[2];
     EXPECT_EQ(socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0, fds), 0);
     fd_ = fds[0];
-    RunIn(loop_, [&] {
+    RunInLoop(loop_, [&] {
       std::vector<ShmTransport::Peer> peers;
       peers.push_back({Rank{1}, "peer 1 (host b)", fds[1]});
       transport_ = std::make_unique<ShmTransport>(loop_, segments_, std::move(peers));
@@ -153,7 +155,7 @@ class BadPeerTest : public testing::Test {
     });
   }
   ~BadPeerTest() override {
-    RunIn(loop_, [this] { transport_.reset(); });
+    RunInLoop(loop_, [this] { transport_.reset(); });
     close(fd_);
   }
 
@@ -209,7 +211,7 @@ TEST_F(BadPeerTest, PlacesOutsideTheSegment) {
     Gate ended;
     absl::Status status;
     std::unique_ptr<ShmTransport> transport;
-    RunIn(loop_, [&] {
+    RunInLoop(loop_, [&] {
       std::vector<ShmTransport::Peer> peers;
       peers.push_back({Rank{1}, "peer 1 (host b)", fds[1]});
       transport = std::make_unique<ShmTransport>(loop_, segments_, std::move(peers));
@@ -238,7 +240,7 @@ TEST_F(BadPeerTest, PlacesOutsideTheSegment) {
     ASSERT_EQ(sendmsg(fds[0], &message, 0), static_cast<ssize_t>(sizeof(frames)));
     ASSERT_TRUE(ended.WaitFor(kLimit));
     EXPECT_THAT(status, StatusIs(absl::StatusCode::kDataLoss, HasSubstr("of a segment of 4096")));
-    RunIn(loop_, [&] { transport.reset(); });
+    RunInLoop(loop_, [&] { transport.reset(); });
     close(fds[0]);
   }
 }
