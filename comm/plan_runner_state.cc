@@ -226,7 +226,9 @@ void PlanRunner::State::OnLocal(const absl::Status& status) {
   if (!status.ok()) End(Annotate(status, pieces_.front().run->options.what));
   pieces_.clear();
   Pump();
-  std::sort(touched_.begin(), touched_.end());
+  // Not by address: what ends first must be the same in every process.
+  std::sort(touched_.begin(), touched_.end(),
+            [](const PlanRun* a, const PlanRun* b) { return a->Before(*b); });
   const auto end = std::unique(touched_.begin(), touched_.end());
   // A Done may start runs, but their local work ends in a later task, so `touched_` stays as it is.
   for (auto run = touched_.begin(); run != end; ++run) MaybeFinish(**run);
