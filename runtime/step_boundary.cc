@@ -174,6 +174,11 @@ void StepBoundary::BeginUpdate() {
   const absl::Status status =
       scheduler_.On({.kind = SchedulerCall::Kind::kEndStep}, actions_);
   if (!status.ok()) return core_.fail(status);
+  if (!core_.gathered()) {
+    // Only publishes, and ranks may have used different units: an order that is the same on all.
+    std::sort(actions_.begin(), actions_.end(),
+              [](const SchedulerAction& a, const SchedulerAction& b) { return a.unit < b.unit; });
+  }
   gathers_.Apply(actions_);
   gradients_.BeginStep();
 

@@ -166,6 +166,14 @@ void UnitTable::Initialise(Unit& unit, const UnitShards& shards, const Initializ
       at = end;
     }
   });
+  // A step that does not update the unit publishes these.
+  if (unit.published.base != unit.master.base && unit.published.base != unit.parameters.base) {
+    Convert({.dst_dtype = dtype,
+             .dst = unit.published.base,
+             .src_dtype = DType::kF32,
+             .src = unit.master.base,
+             .elements = unit.optimizer_elements});
+  }
 }
 
 absl::StatusOr<UnitId> UnitTable::Add(const UnitSpec& spec, const Initializer& init) {

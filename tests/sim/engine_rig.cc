@@ -1,6 +1,7 @@
 #include "tests/sim/engine_rig.h"
 
 #include <algorithm>
+#include <limits>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -94,6 +95,11 @@ void EngineRig::Run(const std::function<std::vector<AppAction>(Rank)>& program,
     const Rank rank{r};
     ranks_[r].actions = program(rank);
     ranks_[r].next = 0;
+    ranks_[r].result = {};
+    if (agreed_) {
+      cluster_.control(rank).Post([this, rank] { Next(rank); });
+      continue;
+    }
     cluster_.control(rank).Post([this, rank] {
       engine(rank).OnCall({.kind = EngineCall::Kind::kAgree},
                           [this, rank](absl::StatusOr<EngineReply> reply) {
@@ -101,6 +107,7 @@ void EngineRig::Run(const std::function<std::vector<AppAction>(Rank)>& program,
                           });
     });
   }
+  agreed_ = true;
   cluster_.RunUntil(
       [this] {
         return std::all_of(ranks_.begin(), ranks_.end(),
@@ -175,6 +182,12 @@ void EngineRig::WriteGradient(Rank rank, const AppAction& action) {
   const UnitView& view = ranks_[Index(rank)].views[unit];
   const UnitShape& shape = engine(rank).units()[unit].shape;
   const toy::Data data{options_.seed, Index(rank), action.step, action.micro};
+  const std::optional<Poison>& poison = options_.poison;
+  if (poison && poison->rank == rank && poison->unit == action.unit &&
+      poison->step == action.step) {
+    static_cast<float*>(view.gradients)[0] = std::numeric_limits<float>::infinity();
+    return;
+  }
   for (size_t p = 0; p < options_.units[unit].size(); ++p) {
     for (int64_t e = 0; e < options_.units[unit][p]; ++e) {
       const int64_t at = shape.offsets[p] + e;

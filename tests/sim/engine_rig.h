@@ -33,12 +33,20 @@ struct AppAction {
   int step = 0, micro = 0;
 };
 
+// One gradient that is infinite.
+struct Poison {
+  Rank rank{};
+  UnitId unit{};
+  int step = 0;
+};
+
 struct RigOptions {
   SimClusterOptions cluster;
   std::vector<std::vector<int64_t>> units;  // elements of each parameter of each unit
   std::string layout = "zero3";
   EngineOptions engine;  // its layout is set from `layout`
   uint64_t seed = 1;     // of the toy model
+  std::optional<Poison> poison;
 };
 
 // The actions of ordinary training: `steps` steps, forward through all units and backward again.
@@ -98,6 +106,7 @@ class EngineRig {
   std::vector<PerRank> ranks_;
   absl::Status created_;
   absl::Duration longest_call_;
+  bool agreed_ = false;
 };
 
 }  // namespace strata

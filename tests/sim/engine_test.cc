@@ -129,5 +129,91 @@ std::string NameOf(const testing::TestParamInfo<Case>& info) {
 
 INSTANTIATE_TEST_SUITE_P(Everything, EqualsReference, testing::ValuesIn(Cases()), NameOf);
 
+// Equality is worth what its controls are: each of these must give other bits.
+TEST(NegativeControls, ChangeTheDigest) {
+  // Three ranks per node: a tree of two leaves is the same from both ends.
+  const Case c{.nodes = {3, 3}, .layout = "iig", .accumulation = 4};
+  const std::string right = RunReference(MakeReference(c)).digest;
+  EngineRig rig(MakeRig(c));
+  ASSERT_OK(rig.created());
+  rig.Run([&](Rank) { return Training(c.accumulation); }, absl::Hours(1));
+  ASSERT_EQ(rig.result(Rank{0}).digest, right);
+
+  ReferenceRun wrong = MakeReference(c);
+  wrong.seed = 2;
+  EXPECT_NE(RunReference(wrong).digest, right);
+  wrong = MakeReference(c);
+  wrong.swap_data = true;
+  EXPECT_NE(RunReference(wrong).digest, right);
+  wrong = MakeReference(c);
+  wrong.reverse_tree = true;
+  EXPECT_NE(RunReference(wrong).digest, right);
+  wrong = MakeReference(c);
+  wrong.has_gradient = [](int rank, int step, int micro, int) {
+    return rank != 5 || step != 2 || micro != 3;
+  };
+  EXPECT_NE(RunReference(wrong).digest, right);
+}
+
+TEST(OneClass, HasOneDigestAndOtherClassesAnother) {
+  const auto digest = [](const std::string& layout) {
+    const Case c{.layout = layout, .accumulation = 4};
+    EngineRig rig(MakeRig(c));
+    rig.Run([&](Rank) { return Training(c.accumulation); }, absl::Hours(1));
+    return rig.result(Rank{0}).digest;
+  };
+  EXPECT_EQ(digest("ddp"), digest("zero1"));
+  EXPECT_EQ(digest("hsdp"), digest("across"));
+  EXPECT_EQ(digest("zero2"), digest("igg"));
+  EXPECT_NE(digest("ddp"), digest("zero3"));
+}
+
+TEST(Skip, OneInfiniteGradientOnOneRankMakesAllRanksSkip) {
+  const Case c{.layout = "zero3"};
+  RigOptions options = MakeRig(c);
+  options.poison = Poison{.rank = Rank{2}, .unit = UnitId{4}, .step = 1};
+  EngineRig rig(options);
+  ASSERT_OK(rig.created());
+  rig.Run([&](Rank) { return Training(1); }, absl::Hours(1));
+  ReferenceRun expected = MakeReference(c);
+  expected.has_gradient = [](int, int step, int, int) { return step != 1; };
+  for (int rank = 0; rank < 4; ++rank) {
+    const EngineRig::RankResult& result = rig.result(Rank{rank});
+    ASSERT_OK(result.status);
+    EXPECT_FALSE(result.reports[1].skipped);
+    EXPECT_TRUE(result.reports[2].skipped);
+    EXPECT_FALSE(result.reports[3].skipped);
+    EXPECT_EQ(result.digest, RunReference(expected).digest);
+  }
+}
+
+TEST(Misuse, IsRefusedAndChangesNothing) {
+  using Kind = AppAction::Kind;
+  const Case c{.layout = "iig"};
+  for (const auto& [wrong, message] : std::vector<std::pair<AppAction, std::string>>{
+           {{.kind = Kind::kRelease, .unit = UnitId{0}}, "released but not held"},
+           {{.kind = Kind::kReduce, .unit = UnitId{1}}, "Acquire it for backward first"},
+           {{.kind = Kind::kAcquire, .unit = UnitId{99}}, "does not exist"}}) {
+    EngineRig rig(MakeRig(c));
+    ASSERT_OK(rig.created());
+    rig.Run([&, wrong = wrong](Rank) { return std::vector<AppAction>{wrong}; }, absl::Hours(1));
+    EXPECT_THAT(rig.result(Rank{0}).status.ToString(), testing::HasSubstr(message));
+    rig.Run([&](Rank) { return Training(1); }, absl::Hours(1));
+    EXPECT_OK(rig.result(Rank{0}).status);
+    EXPECT_EQ(rig.result(Rank{0}).digest, RunReference(MakeReference(c)).digest);
+  }
+}
+
+TEST(Budget, TooSmallNamesUnitWantedAvailableAndKey) {
+  RigOptions options = MakeRig({.layout = "zero3"});
+  options.engine.prefetch_bytes = 200'000;
+  EngineRig rig(options);
+  EXPECT_THAT(rig.created(),
+              StatusIs(absl::StatusCode::kResourceExhausted,
+                       testing::AllOf(testing::HasSubstr("unit \"h."),
+                                      testing::HasSubstr("262144"), testing::HasSubstr("200000"),
+                                      testing::HasSubstr("prefetch.bytes"))));
+}
+
 }  // namespace
 }  // namespace strata

@@ -27,10 +27,13 @@ struct Reference {
   const ReferenceRun& run;
   std::vector<Values> masters, first, second;  // by unit, gaps included
   std::vector<std::vector<int64_t>> offsets;
+  std::vector<double> beta1_powers, beta2_powers;  // by unit: one that is not updated stays behind
   int ranks = 0;
 
   explicit Reference(const ReferenceRun& r) : run(r) {
     for (int node : run.nodes) ranks += node;
+    beta1_powers.assign(run.units.size(), 1);
+    beta2_powers.assign(run.units.size(), 1);
     for (size_t u = 0; u < run.units.size(); ++u) {
       int64_t size = 0;
       offsets.emplace_back();
@@ -51,12 +54,24 @@ struct Reference {
     }
   }
 
+  bool Has(int rank, int step, int micro, size_t u) const {
+    return !run.has_gradient || run.has_gradient(rank, step, micro, static_cast<int>(u));
+  }
+
+  bool HasAny(int step, size_t u) const {
+    for (int rank = 0; rank < ranks; ++rank) {
+      for (int micro = 0; micro < run.accumulation; ++micro) {
+        if (Has(rank, step, micro, u)) return true;
+      }
+    }
+    return false;
+  }
+
   Values Gradient(int rank, int step, int micro, size_t u) const {
     int position = rank;
     if (run.swap_data && rank == 0) position = ranks - 1;
     if (run.swap_data && rank == ranks - 1) position = 0;
-    const bool lost = run.drop_gradient && rank == ranks - 1 && step == run.steps - 1 &&
-                      micro == run.accumulation - 1;
+    const bool lost = !Has(rank, step, micro, u);
     Values gradient(masters[u].size());
     const toy::Data data{run.seed, position, step, micro};
     for (size_t p = 0; p < run.units[u].size() && !lost; ++p) {
@@ -134,7 +149,7 @@ struct Reference {
     return sum;
   }
 
-  double Step(int step, double beta1_power, double beta2_power) {
+  double Step(int step) {
     std::vector<Values> gradients;
     NormSum sum;
     for (size_t u = 0; u < masters.size(); ++u) {
@@ -143,6 +158,9 @@ struct Reference {
     }
     const float clip = ClipFactor(sum.Sqrt());
     for (size_t u = 0; u < masters.size(); ++u) {
+      if (!HasAny(step, u)) continue;
+      const double beta1_power = beta1_powers[u] *= static_cast<double>(0.9f);
+      const double beta2_power = beta2_powers[u] *= static_cast<double>(0.999f);
       const auto size = static_cast<int64_t>(masters[u].size());
       if (run.adam) {
         AdamW({.parameters = masters[u].data(), .first_moment = first[u].data(),
@@ -167,11 +185,8 @@ struct Reference {
 ReferenceResult RunReference(const ReferenceRun& run) {
   Reference reference(run);
   ReferenceResult result;
-  double beta1_power = 1, beta2_power = 1;
   for (int step = 0; step < run.steps; ++step) {
-    beta1_power *= static_cast<double>(0.9f);
-    beta2_power *= static_cast<double>(0.999f);
-    result.norms.push_back(reference.Step(step, beta1_power, beta2_power));
+    result.norms.push_back(reference.Step(step));
     result.losses.push_back(reference.Loss(step));
   }
   Sha256 sha;

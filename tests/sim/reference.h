@@ -1,5 +1,6 @@
 #pragma once
 
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -25,7 +26,9 @@ struct ReferenceRun {
   // What makes the result another one.
   bool swap_data = false;     // positions 0 and the last exchange their data
   bool reverse_tree = false;  // leaves are added from the other end
-  bool drop_gradient = false; // the last position's gradient of the last micro-step is lost
+  // Whether a rank has a gradient of a unit in a micro-step; null: always. A unit for which no rank
+  // has any in a step is not updated.
+  std::function<bool(int rank, int step, int micro, int unit)> has_gradient;
 };
 
 struct ReferenceResult {
