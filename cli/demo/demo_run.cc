@@ -119,7 +119,7 @@ double PerStep(const nlohmann::json& summary, int64_t bytes) {
 // Means over the measured steps: the first ones record the order of use.
 nlohmann::json Row(const std::vector<nlohmann::json>& lines, const std::string& layout) {
   const nlohmann::json& summary = lines.back()["summary"];
-  nlohmann::json exposed;
+  nlohmann::json exposed = nlohmann::json::object();
   double overlap = 0, first_loss = 0;
   const int64_t measured = summary["measured_steps"];
   const int64_t first = summary["steps"].get<int64_t>() - measured + 1;
