@@ -137,6 +137,8 @@ TEST_P(RealProcesses, EqualTheReference) {
   const char* const dtype = c.dtype == DType::kF32 ? "f32" : "bf16";
   Job job(c.nodes, {c.layout, absl::StrCat(c.accumulation), "3", dtype});
   for (int rank = 0; rank < job.size(); ++rank) {
+    // After the first step nothing allocates in bulk.
+    EXPECT_EQ(job.WaitFor(rank, "allocations"), "allocations 0") << "rank " << rank;
     EXPECT_EQ(job.WaitFor(rank, "digest"),
               "digest " + Expected(c.nodes, c.accumulation, c.levels, c.dtype))
         << "rank " << rank << ": " << job.said(rank);

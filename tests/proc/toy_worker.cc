@@ -10,6 +10,7 @@
 #include "absl/strings/str_cat.h"
 #include "kernels/status.h"
 #include "runtime/runtime.h"
+#include "tests/proc/big_allocations.h"
 #include "tests/sim/toy_model.h"
 
 namespace strata {
@@ -31,7 +32,10 @@ absl::Status Train(Runtime& runtime, int accumulation, int steps, DType dtype) {
     units.push_back(id);
   }
   STRATA_RETURN_IF_ERROR(runtime.Seal());
+  int64_t allocations = 0;
   for (int step = 0; step < steps; ++step) {
+    // The first step makes what is made once per shape.
+    if (step == 1) allocations = BigAllocations();
     for (int micro = 0; micro < accumulation; ++micro) {
       for (UnitId unit : units) {
         STRATA_RETURN_IF_ERROR(runtime.Acquire(unit, Phase::kForward).status());
@@ -59,6 +63,7 @@ absl::Status Train(Runtime& runtime, int accumulation, int steps, DType dtype) {
     std::fflush(stdout);
   }
   STRATA_ASSIGN_OR_RETURN(const StepReport report, runtime.Flush());
+  if (steps > 1) std::printf("allocations %ld\n", long{BigAllocations() - allocations});
   for (const StepReport::PerLevel& level : report.levels) {
     if (level.sent_bytes != level.planned_sent_bytes ||
         level.received_bytes != level.planned_received_bytes) {
