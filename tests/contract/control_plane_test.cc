@@ -1,6 +1,7 @@
 // Rendezvous and membership over real connections of one process, and what strangers do to them.
 #include <arpa/inet.h>
 #include <netinet/in.h>
+#include <poll.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -69,7 +70,7 @@ void Disturb(int port, const std::string& bytes, std::vector<int>& kept_open) {
   const sockaddr_in address = Loopback(port);
   for (int attempt = 0; attempt < 200; ++attempt) {
     if (connect(fd, reinterpret_cast<const sockaddr*>(&address), sizeof(address)) == 0) break;
-    usleep(10000);
+    poll(nullptr, 0, 10);
   }
   send(fd, bytes.data(), bytes.size(), MSG_NOSIGNAL);
   if (kept_open.size() < 20) {
