@@ -26,7 +26,7 @@ struct TcpOptions {
   int64_t max_message_bytes = int64_t{1} << 30;
   // Bytes the kernel may hold that are not on the wire yet. More would only sit in front of a message
   // that is needed sooner; less lets the link run dry between two turns of the loop.
-  int not_sent_bytes = 256 * 1024;
+  int not_sent_bytes = 128 * 1024;
   // A connection that has not shown the job token by then is dropped.
   absl::Duration handshake_timeout = absl::Seconds(5);
   // How long Close waits for a peer that does not read on.

@@ -41,6 +41,8 @@ std::string Reason(ucs_status_t status) {
       return "connection reset";
     case UCS_ERR_NOT_CONNECTED:
       return "connection closed";
+    case UCS_ERR_ENDPOINT_TIMEOUT:
+      return "connection lost";
     default:
       return ucs_status_string(status);
   }
@@ -260,6 +262,7 @@ void UcxPeer::CancelReceives() {
 
 void UcxPeer::CloseByForce() {
   if (endpoint_ == nullptr || worker_->handle() == nullptr) return;
+  CancelReceives();
   ucp_request_param_t param = {};
   param.op_attr_mask =
       UCP_OP_ATTR_FIELD_FLAGS | UCP_OP_ATTR_FIELD_CALLBACK | UCP_OP_ATTR_FIELD_USER_DATA;
