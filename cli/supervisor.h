@@ -29,7 +29,7 @@ enum class Label { kOthers, kAll, kNone };
 struct SuperviseOptions {
   std::string name;  // of the subcommand, for messages
   Label label = Label::kOthers;
-  absl::Duration grace = absl::Seconds(15);  // from the first failure until the others are ended
+  absl::Duration grace = absl::Seconds(8);  // from the first failure until the others are ended
 };
 
 // Runs the processes until all have ended. Returns 0, or the exit code of the first that failed

@@ -111,7 +111,7 @@ absl::Status JoinedWorld::Start() {
   const absl::Status verdict = Leave(status);
   // Where this rank itself has something to be corrected, that is said; else why the world ended.
   const bool consequence = absl::IsUnavailable(status) || absl::IsDeadlineExceeded(status);
-  return consequence && !verdict.ok() ? verdict : status;
+  return consequence ? Annotate(verdict.ok() ? status : verdict, "connect the ranks") : status;
 }
 
 absl::StatusOr<Gathering> JoinedWorld::Meet() {

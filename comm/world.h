@@ -55,8 +55,8 @@ class World {
   virtual Lane gather() = 0;
   virtual Lane reduce() = 0;
 
-  // Calls `lost` once, on the control loop, with the first verdict of membership: Unavailable,
-  // naming rank and host. Both lanes have been aborted with it by then. Not after Leave has returned.
+  // Calls `lost` once, on the control loop, with the first verdict of membership, naming rank
+  // and host: Unavailable, or the code of a caller's error that a rank has failed with. Both lanes have been aborted with it by then. Not after Leave has returned.
   virtual void OnLoss(absl::AnyInvocable<void(absl::Status) &&> lost) = 0;
 
   // Tells the others that this rank has finished and waits until all have; or that it fails with

@@ -35,4 +35,8 @@ namespace strata {
 // way up. OK stays OK.
 absl::Status Annotate(const absl::Status& status, absl::string_view context);
 
+// Whether the caller can change what is wrong: InvalidArgument, NotFound, FailedPrecondition,
+// ResourceExhausted or PermissionDenied.
+bool IsCallersError(const absl::Status& status);
+
 }  // namespace strata

@@ -29,7 +29,7 @@ void Engine::OnCall(EngineCall call, ReplyDone done) {
   }
   PendingCall& pending = calls_.emplace_back(
       PendingCall{.call = std::move(call), .done = std::move(done), .begin = now, .id = next_id_++});
-  const absl::Status status = core_->failure.ok() ? Begin(pending.call) : core_->failure;
+  const absl::Status status = Begin(pending.call);
   if (!status.ok()) {
     PendingCall refused = std::move(calls_.back());
     calls_.pop_back();
@@ -57,6 +57,7 @@ absl::Status Engine::Begin(const EngineCall& call) {
     return absl::InvalidArgumentError(absl::StrCat("unit ", Index(call.unit),
                                                    " does not exist: there are ", units, " units"));
   }
+  if (!core_->failure.ok()) return Annotate(core_->failure, What(call));
   switch (call.kind) {
     case Kind::kAgree:
       core_->step = 0;

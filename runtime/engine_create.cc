@@ -39,7 +39,8 @@ absl::StatusOr<Division> Divide(const std::vector<Unit>& units, const EngineOpti
         least * division.page_bytes, " bytes of unit memory (",
         gathered ? "two of it gathered, two gradients" : "two gradients", ", in pages of ",
         division.page_bytes, "), and prefetch.bytes is ", options.prefetch_bytes,
-        ": raise prefetch.bytes or use smaller units"));
+        ": set prefetch.bytes to at least ", least * division.page_bytes,
+        ", or use smaller units"));
   }
   const int64_t share = gathered ? pages / 2 : pages;
   division.gradients = (3 * unit_pages <= share ? 3 : 2) * unit_pages;

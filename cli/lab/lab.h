@@ -17,7 +17,7 @@ struct LabOptions {
   int mtu = 1500;
   Placement placement = Placement::kBlock;
   Label label = Label::kOthers;
-  absl::Duration grace = absl::Seconds(15);
+  absl::Duration grace = absl::Seconds(8);
   std::string counters;  // file for the interfaces' counters; empty: none
 };
 

@@ -29,7 +29,7 @@ void AddLab(CommandLine& line) {
 
   struct Options {
     LabOptions lab;
-    double grace_seconds = 15;
+    double grace_seconds = 8;
     bool no_network = false;
     std::string placement = "block";
     std::string label = "others";

@@ -29,7 +29,7 @@ struct RunOptions {
   std::string rsh = "ssh -o BatchMode=yes";
   std::string address;
   int port = 29400;
-  double grace_seconds = 15;
+  double grace_seconds = 8;
 };
 
 // Variables of ours that the user set, so that they hold on all hosts.

@@ -3,7 +3,6 @@
 #include <cerrno>
 #include <cstring>
 #include <fstream>
-#include <iterator>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -13,19 +12,23 @@ namespace strata {
 
 absl::StatusOr<Text> Text::Load(const std::string& path, int64_t context) {
   std::ifstream file(path, std::ios::binary);
-  if (!file) {
+  Text text;
+  // A folder opens, and only reading it fails; by `read` because iterators throw then.
+  char part[1 << 16];
+  while (file.read(part, sizeof(part)) || file.gcount() > 0) {
+    text.bytes_.insert(text.bytes_.end(), part, part + file.gcount());
+  }
+  if (!file.is_open() || file.bad()) {
     return absl::InvalidArgumentError(absl::StrCat(
         "data.text: cannot read \"", path, "\": ", std::strerror(errno),
         "; give any text file, for example --set data.text=corpus.txt"));
   }
-  Text text;
-  text.bytes_.assign(std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>());
   const int64_t size = static_cast<int64_t>(text.bytes_.size());
   text.training_bytes_ = size - size / 10;
   if (size / 10 < context + 1) {
     return absl::InvalidArgumentError(
-        absl::StrCat("data.text: \"", path, "\" has ", size, " bytes; sequences of model.context = ",
-                     context, " need at least ", 10 * (context + 1)));
+        absl::StrCat("data.text: \"", path, "\" has ", size, " bytes; sequences of ", context,
+                     " bytes need at least ", 10 * (context + 1), ": give a longer text"));
   }
   return text;
 }

@@ -1,7 +1,12 @@
 #include "cli/train/trainer.h"
 
+#include <unistd.h>
+
 #include <algorithm>
+#include <cerrno>
 #include <cstdio>
+#include <cstring>
+#include <filesystem>
 #include <map>
 #include <memory>
 #include <optional>
@@ -236,6 +241,19 @@ void WarnIfProductsAreSlow(const Runtime& runtime, const TrainConfig& config) {
                       rate));
 }
 
+// The timeline is written at the end; what hinders that is told before the work.
+absl::Status CheckTrace(const std::string& path) {
+  if (path.empty()) return absl::OkStatus();
+  const std::string folder = std::filesystem::path(path).parent_path();
+  errno = 0;
+  if (access(folder.empty() ? "." : folder.c_str(), W_OK | X_OK) == 0) {
+    if (!std::filesystem::is_directory(path)) return absl::OkStatus();
+    errno = EISDIR;
+  }
+  return absl::InvalidArgumentError(
+      absl::StrCat("--trace: cannot write \"", path, "\": ", std::strerror(errno)));
+}
+
 absl::StatusOr<WorldOptions> JobFromEnvironment(const TrainConfig& config) {
   STRATA_ASSIGN_OR_RETURN(WorldOptions world, WorldOptionsFromEnvironment());
   nlohmann::json fingerprint(ModelFingerprint(config));
@@ -255,8 +273,8 @@ absl::Status Train(const TrainOptions& options) {
   STRATA_ASSIGN_OR_RETURN(std::unique_ptr<Runtime> runtime, Runtime::Start(runtime_options));
   WarnIfProductsAreSlow(*runtime, config);
   std::optional<MetricsFile> metrics;
-  absl::Status status;
-  if (!options.metrics.empty() && runtime->self() == Rank{0}) {
+  absl::Status status = CheckTrace(runtime_options.trace);
+  if (status.ok() && !options.metrics.empty() && runtime->self() == Rank{0}) {
     absl::StatusOr<MetricsFile> created = MetricsFile::Create(options.metrics);
     if (created.ok()) metrics.emplace(*std::move(created));
     status = created.status();

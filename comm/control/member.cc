@@ -42,7 +42,8 @@ absl::Status Member::LossOf(int rank, absl::string_view why) const {
 }
 
 absl::Status Member::FailureOf(int rank, const absl::Status& why) const {
-  return absl::UnavailableError(absl::StrCat(name(rank), " failed: ", std::string(why.message())));
+  const absl::StatusCode code = IsCallersError(why) ? why.code() : absl::StatusCode::kUnavailable;
+  return absl::Status(code, absl::StrCat(name(rank), " failed: ", std::string(why.message())));
 }
 
 void Member::Decide(absl::Status verdict) {

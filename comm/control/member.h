@@ -31,6 +31,7 @@ class Member : public Membership {
   bool Silent(absl::Time heard) const;
   absl::Status SilenceOf(int rank) const;
   absl::Status LossOf(int rank, absl::string_view why) const;
+  // What the caller can change stays such an error for all, so that every rank ends alike.
   absl::Status FailureOf(int rank, const absl::Status& why) const;
 
   // The first verdict counts.

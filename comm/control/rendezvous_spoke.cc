@@ -81,7 +81,10 @@ void RendezvousSpoke::SayHello(tcp::socket socket) {
       std::make_unique<ControlConnection>(std::move(socket), ControlConnection::kMaxAllBytes);
   connection_->Listen(
       [this](ControlKind kind, absl::string_view message) { OnMessage(kind, message); },
-      [this](const absl::Status& why) { End(Annotate(why, Hub())); });
+      [this](const absl::Status& why) {
+        End(absl::UnavailableError(absl::StrCat(Hub(), " went away while the ranks met: ",
+                                                std::string(why.message()))));
+      });
   connection_->Send(ControlKind::kHello, options_.self.Encode());
 }
 

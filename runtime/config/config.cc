@@ -122,9 +122,10 @@ absl::StatusOr<Config> Config::Load(const std::string& file,
   std::ifstream stream(file);
   std::ostringstream text;
   text << stream.rdbuf();
-  if (!stream.is_open() || stream.fail()) {
+  stream.peek();  // a folder opens, reads as empty, and fails here
+  if (!stream.is_open() || stream.bad()) {
     return absl::InvalidArgumentError(
-        absl::StrCat("configuration file ", file, " cannot be read: does it exist?"));
+        absl::StrCat("configuration file ", file, " cannot be read: does it exist, and is it a file?"));
   }
   return Parse(text.str(), file, overrides);
 }

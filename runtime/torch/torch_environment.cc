@@ -41,7 +41,7 @@ std::string CpuCapability() {
 std::map<std::string, std::string> TorchFingerprint() {
   return {
       {"libtorch", TORCH_VERSION},
-      {"threads", absl::StrCat(at::get_num_threads())},
+      {"threads (OMP_NUM_THREADS)", absl::StrCat(at::get_num_threads())},
       {"BLAS", BlasLibrary()},
       {"CPU capability", CpuCapability()},
   };
