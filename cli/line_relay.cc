@@ -9,10 +9,12 @@
 namespace strata {
 namespace {
 
-// A line longer than this is written in parts, so that memory stays bounded.
+// A line longer than this is passed on in parts, so that memory stays bounded.
 constexpr size_t kLongestLineBytes = 1 << 16;
 
-// What the reader of our output does not want (EPIPE) is lost; the ranks go on.
+}  // namespace
+
+// The ranks go on without a reader of our output.
 void WriteAll(int fd, const std::string& text) {
   for (size_t at = 0; at < text.size();) {
     const ssize_t written = write(fd, text.data() + at, text.size() - at);
@@ -21,10 +23,13 @@ void WriteAll(int fd, const std::string& text) {
   }
 }
 
-}  // namespace
+LineSink LabelledLines(int to, std::string label) {
+  return [to, label = std::move(label)](const std::string& line) {
+    WriteAll(to, label + line + '\n');
+  };
+}
 
-LineRelay::LineRelay(int pipe, int to, std::string label)
-    : pipe_(pipe), to_(to), label_(std::move(label)) {
+LineRelay::LineRelay(int pipe, LineSink sink) : pipe_(pipe), sink_(std::move(sink)) {
   fcntl(pipe_, F_SETFL, O_NONBLOCK);
 }
 
@@ -36,7 +41,7 @@ bool LineRelay::Pump() {
     const ssize_t bytes = read(pipe_, buffer, sizeof(buffer));
     if (bytes > 0) {
       pending_.append(buffer, static_cast<size_t>(bytes));
-      WriteLines();
+      PassLines();
     } else if (bytes < 0 && errno == EINTR) {
       continue;
     } else if (bytes < 0 && errno == EAGAIN) {
@@ -51,22 +56,16 @@ bool LineRelay::Pump() {
 void LineRelay::Finish() {
   if (pending_.empty()) return;
   pending_ += '\n';
-  WriteLines();
+  PassLines();
 }
 
-void LineRelay::WriteLines() {
-  std::string text;
+void LineRelay::PassLines() {
   size_t begin = 0;
   for (size_t end; (end = pending_.find('\n', begin)) != std::string::npos; begin = end + 1) {
-    text += label_;
-    text.append(pending_, begin, end + 1 - begin);
+    sink_(pending_.substr(begin, end - begin));
   }
   pending_.erase(0, begin);
-  if (pending_.size() > kLongestLineBytes) {
-    text += label_ + pending_ + '\n';
-    pending_.clear();
-  }
-  WriteAll(to_, text);
+  if (pending_.size() > kLongestLineBytes) sink_(std::exchange(pending_, {}));
 }
 
 }  // namespace strata

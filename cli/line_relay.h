@@ -1,33 +1,42 @@
 #pragma once
 
+#include <functional>
 #include <string>
 
 namespace strata {
 
-// Carries one process's output from a pipe to a file descriptor, whole lines at a time with a label
-// before each, so that the lines of many ranks do not mix. Owns the pipe's reading end.
+// Takes one line, without its end.
+using LineSink = std::function<void(const std::string& line)>;
+
+// Writes each line to a file descriptor with `label` before it.
+LineSink LabelledLines(int to, std::string label);
+
+// Writes all of `text`; what the reader does not want (EPIPE) is lost.
+void WriteAll(int fd, const std::string& text);
+
+// Carries one process's output from a pipe to a sink, whole lines at a time, so that the lines of
+// many ranks do not mix. Owns the pipe's reading end.
 class LineRelay {
  public:
-  LineRelay(int pipe, int to, std::string label);
+  LineRelay(int pipe, LineSink sink);
   LineRelay(const LineRelay&) = delete;
   LineRelay& operator=(const LineRelay&) = delete;
   ~LineRelay();
 
   int pipe() const { return pipe_; }
 
-  // Reads what is there and writes the lines that are complete. Does not wait for input. Returns
-  // false at the end of the input, after writing what was left.
+  // Reads what is there and passes on the lines that are complete. Does not wait for input. Returns
+  // false at the end of the input, after passing on what was left.
   bool Pump();
 
-  // Writes an incomplete last line.
+  // Passes on an incomplete last line.
   void Finish();
 
  private:
-  void WriteLines();
+  void PassLines();
 
   int pipe_;
-  int to_;
-  std::string label_;
+  LineSink sink_;
   std::string pending_;
 };
 

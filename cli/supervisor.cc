@@ -19,6 +19,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "cli/exit_codes.h"
+#include "cli/line_merger.h"
 #include "cli/line_relay.h"
 #include "kernels/status.h"
 
@@ -72,7 +73,9 @@ absl::StatusOr<Pipe> MakePipe() {
 class Supervisor {
  public:
   Supervisor(const std::vector<Launch>& launches, const SuperviseOptions& options)
-      : launches_(launches), options_(options) {}
+      : launches_(launches),
+        options_(options),
+        errors_(STDERR_FILENO, static_cast<int>(launches.size()), options.label == Label::kAll) {}
   ~Supervisor();
 
   absl::StatusOr<int> Run();
@@ -89,6 +92,16 @@ class Supervisor {
   bool IsLabelled(const Launch& launch) const {
     return options_.label == Label::kAll || (options_.label == Label::kOthers && launch.rank != 0);
   }
+  // Rank 0 keeps a terminal, for its progress bar.
+  bool IsMerged(const Launch& launch) const {
+    return IsLabelled(launch) || (options_.label == Label::kOthers && isatty(STDERR_FILENO) == 0);
+  }
+  void Relay(int pipe, LineSink sink) {
+    relays_.push_back(std::make_unique<LineRelay>(pipe, std::move(sink)));
+  }
+  void PumpRelays();
+  // Says something of its own, after what ranks have written by now.
+  void Say(const std::string& line);
   void WaitForEvents();
   void OnSignals();
   void OnSignal(int signal);
@@ -105,6 +118,7 @@ class Supervisor {
   const SuperviseOptions& options_;
   std::vector<Process> processes_;  // in the order of launches_
   std::vector<std::unique_ptr<LineRelay>> relays_;
+  LineMerger errors_;
   sigset_t old_mask_;
   int signals_ = -1;
   Phase phase_ = Phase::kRunning;
@@ -135,6 +149,7 @@ absl::StatusOr<int> Supervisor::Run() {
   for (const auto& relay : relays_) {
     if (relay->Pump()) relay->Finish();
   }
+  errors_.WriteDue(absl::InfiniteFuture());
   return exit_code_;
 }
 
@@ -159,6 +174,8 @@ absl::Status Supervisor::Start(const Launch& launch) {
   }
   if (IsLabelled(launch)) {
     STRATA_ASSIGN_OR_RETURN(out, MakePipe());
+  }
+  if (IsMerged(launch)) {
     STRATA_ASSIGN_OR_RETURN(err, MakePipe());
   }
   const pid_t pid = fork();
@@ -169,9 +186,12 @@ absl::Status Supervisor::Start(const Launch& launch) {
   }
   processes_.push_back({pid, in.write_end});
   if (IsLabelled(launch)) {
-    const std::string label = absl::StrCat("[", launch.rank, "] ");
-    relays_.push_back(std::make_unique<LineRelay>(out.read_end, STDOUT_FILENO, label));
-    relays_.push_back(std::make_unique<LineRelay>(err.read_end, STDERR_FILENO, label));
+    Relay(out.read_end, LabelledLines(STDOUT_FILENO, absl::StrCat("[", launch.rank, "] ")));
+  }
+  if (IsMerged(launch)) {
+    Relay(err.read_end, [this, rank = launch.rank](const std::string& line) {
+      errors_.Add(rank, line, absl::Now());
+    });
   }
   if (launch.remote_input) {
     const std::string& text = *launch.remote_input;
@@ -186,17 +206,27 @@ void Supervisor::WaitForEvents() {
   std::vector<pollfd> waited = {{signals_, POLLIN, 0}};
   for (const auto& relay : relays_) waited.push_back({relay->pipe(), POLLIN, 0});
   int timeout_milliseconds = -1;
-  if (deadline_ != absl::InfiniteFuture()) {
-    const int64_t left = absl::ToInt64Milliseconds(deadline_ - absl::Now()) + 1;
+  if (const absl::Time next = std::min(deadline_, errors_.due()); next != absl::InfiniteFuture()) {
+    const int64_t left = absl::ToInt64Milliseconds(next - absl::Now()) + 1;
     timeout_milliseconds = static_cast<int>(std::clamp<int64_t>(left, 0, 60'000));
   }
   poll(waited.data(), waited.size(), timeout_milliseconds);
-  for (size_t i = 0; i < relays_.size(); ++i) {
-    if (waited[i + 1].revents != 0 && !relays_[i]->Pump()) relays_[i].reset();
+  PumpRelays();
+  OnSignals();
+  errors_.WriteDue(absl::Now());
+  if (absl::Now() >= deadline_) OnDeadline();
+}
+
+void Supervisor::PumpRelays() {
+  for (auto& relay : relays_) {
+    if (!relay->Pump()) relay.reset();
   }
   std::erase(relays_, nullptr);
-  OnSignals();
-  if (absl::Now() >= deadline_) OnDeadline();
+}
+
+void Supervisor::Say(const std::string& line) {
+  PumpRelays();
+  errors_.Add(LineMerger::kCommand, absl::StrCat("strata ", options_.name, ": ", line), absl::Now());
 }
 
 void Supervisor::OnSignals() {
@@ -245,8 +275,7 @@ void Supervisor::OnExit(size_t index, int wait_status) {
       AnyAlive()
           ? absl::StrCat("; the others have ", absl::FormatDuration(options_.grace), " to end")
           : "";
-  std::fprintf(stderr, "strata %s: rank %d (%s) %s%s\n", options_.name.c_str(), launch.rank,
-               launch.where.c_str(), what.c_str(), rest.c_str());
+  Say(absl::StrCat("rank ", launch.rank, " (", launch.where, ") ", what, rest));
   phase_ = Phase::kGrace;
   deadline_ = absl::Now() + options_.grace;
 }
@@ -255,8 +284,8 @@ void Supervisor::OnDeadline() {
   if (phase_ == Phase::kGrace) {
     for (size_t i = 0; i < processes_.size(); ++i) {
       if (processes_[i].pid == 0) continue;
-      std::fprintf(stderr, "strata %s: ending rank %d (%s), which did not end by itself\n",
-                   options_.name.c_str(), launches_[i].rank, launches_[i].where.c_str());
+      Say(absl::StrCat("ending rank ", launches_[i].rank, " (", launches_[i].where,
+                       "), which did not end by itself"));
     }
     SignalAll(SIGTERM);
     phase_ = Phase::kTerminating;

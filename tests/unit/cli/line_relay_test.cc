@@ -39,7 +39,7 @@ class LineRelayTest : public testing::Test {
 };
 
 TEST_F(LineRelayTest, WritesWholeLinesOnlyEachWithItsLabel) {
-  LineRelay relay(in_[0], out_[1], "[3] ");
+  LineRelay relay(in_[0], LabelledLines(out_[1], "[3] "));
   Write("one\ntw");
   EXPECT_TRUE(relay.Pump());
   EXPECT_EQ(Written(), "[3] one\n");
@@ -52,7 +52,7 @@ TEST_F(LineRelayTest, WritesWholeLinesOnlyEachWithItsLabel) {
 }
 
 TEST_F(LineRelayTest, NothingBecomesNothing) {
-  LineRelay relay(in_[0], out_[1], "[3] ");
+  LineRelay relay(in_[0], LabelledLines(out_[1], "[3] "));
   EXPECT_TRUE(relay.Pump());
   relay.Finish();
   CloseInput();
@@ -63,7 +63,7 @@ TEST_F(LineRelayTest, NothingBecomesNothing) {
 TEST_F(LineRelayTest, ALineWithoutEndIsWrittenInParts) {
   fcntl(in_[1], F_SETPIPE_SZ, 1 << 18);
   fcntl(out_[1], F_SETPIPE_SZ, 1 << 18);
-  LineRelay relay(in_[0], out_[1], "> ");
+  LineRelay relay(in_[0], LabelledLines(out_[1], "> "));
   Write(std::string(100'000, 'x'));
   EXPECT_TRUE(relay.Pump());
   const std::string part = Written();
