@@ -50,8 +50,8 @@ TimerId AsioLoop::PostAt(absl::Time when, Task task) {
   auto timer = std::make_unique<boost::asio::steady_timer>(context_);
   timer->expires_after(absl::ToChronoNanoseconds(when - SteadyNow()));
   timer->async_wait([this, id, task = std::move(task)](boost::system::error_code error) mutable {
-    if (error) return;
-    timers_.erase(id);
+    // A timer that is cancelled after it has expired still comes here, without an error.
+    if (error || timers_.erase(id) == 0) return;
     std::move(task)();
   });
   timers_.emplace(id, std::move(timer));

@@ -15,6 +15,7 @@
 #include "comm/ucx/ucx_peer.h"
 #include "comm/ucx/ucx_worker.h"
 #include "comm/wire_tag.h"
+#include "kernels/log.h"
 #include "kernels/status.h"
 
 namespace strata {
@@ -163,6 +164,9 @@ absl::StatusOr<std::unique_ptr<TransportFactory>> UcxEndpoint::Create(AsioLoop& 
   absl::StatusOr<std::shared_ptr<UcxWorker>> worker;
   RunInLoop(loop, [&] { worker = UcxWorker::Create(loop, interface); });
   if (!worker.ok()) return worker.status();
+  Log(Severity::kInfo, absl::StrCat("UCX on ", interface.name, " ", interface.address,
+                                    ": its traffic is not authenticated; on a network with "
+                                    "strangers set network.transport to tcp"));
   return absl::WrapUnique<TransportFactory>(new UcxEndpoint(loop, *std::move(worker)));
 }
 
