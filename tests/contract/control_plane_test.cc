@@ -211,8 +211,8 @@ TEST_F(MembershipTest, LeavingWaitsForTheOthers) {
   Gate early;
   RunInLoop(members_[0]->loop, [&] {
     members_[0]->membership->Leave(absl::OkStatus(), [&](absl::Status status) {
-      left[0].Set(std::move(status));
       early.Open();
+      left[0].Set(std::move(status));
     });
   });
   Leave(2, absl::OkStatus(), left[2]);
