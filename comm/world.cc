@@ -1,5 +1,6 @@
 #include "comm/world.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "comm/awaited.h"
@@ -23,6 +24,13 @@ constexpr int64_t kNetworkCredit = int64_t{2} << 20;
 // How long a broken connection waits for the verdict that explains it.
 absl::Duration Patience(const WorldOptions& options) {
   return options.heartbeat_timeout + absl::Seconds(2);
+}
+
+// All ranks are there when they connect. Shorter than `timeout`, so that one that dies just then
+// does not hold up the others.
+absl::Duration ConnectTimeout(const WorldOptions& options) {
+  return std::min(options.timeout,
+                  options.heartbeat_timeout + options.size * absl::Milliseconds(10));
 }
 
 absl::Status Check(const WorldOptions& options) {
@@ -205,7 +213,7 @@ absl::Status JoinedWorld::Connect() {
   }
   for (int lane = 0; lane < 2; ++lane) {
     STRATA_RETURN_IF_ERROR(lanes[lane]->Connect(
-        {.self = Rank{self_}, .token = options_.token, .timeout = options_.timeout},
+        {.self = Rank{self_}, .token = options_.token, .timeout = ConnectTimeout(options_)},
         std::move(peers[lane]), Patience(options_)));
   }
   return absl::OkStatus();
