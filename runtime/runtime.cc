@@ -3,7 +3,7 @@
 #include <optional>
 #include <utility>
 
-#include "absl/synchronization/mutex.h"
+#include "comm/awaited.h"
 #include "kernels/status.h"
 #include "runtime/engine.h"
 #include "runtime/runtime_options.h"
@@ -13,12 +13,6 @@ namespace {
 
 // The engine ends every call by its timeout; this much later the control loop itself is stuck.
 constexpr absl::Duration kGrace = absl::Seconds(10);
-
-// Where a call's reply arrives; outlives the call when the reply is late.
-struct Mailbox {
-  absl::Mutex mutex;
-  std::optional<absl::StatusOr<EngineReply>> reply ABSL_GUARDED_BY(mutex);
-};
 
 }  // namespace
 
@@ -37,21 +31,16 @@ struct Runtime::State {
 absl::StatusOr<EngineReply> Runtime::State::Call(EngineCall call) {
   if (left) return absl::FailedPreconditionError("the Runtime has been shut down");
   if (engine == nullptr) return absl::FailedPreconditionError("units are not sealed: call Seal");
-  auto mailbox = std::make_shared<Mailbox>();
-  world->control().Post([this, mailbox, call = std::move(call)]() mutable {
-    engine->OnCall(std::move(call), [mailbox](absl::StatusOr<EngineReply> reply) {
-      absl::MutexLock lock(&mailbox->mutex);
-      mailbox->reply = std::move(reply);
+  // Outlives the call when the reply is late.
+  auto answer = std::make_shared<Awaited<absl::StatusOr<EngineReply>>>();
+  world->control().Post([this, answer, call = std::move(call)]() mutable {
+    engine->OnCall(std::move(call), [answer](absl::StatusOr<EngineReply> reply) {
+      answer->Set(std::move(reply));
     });
   });
-  absl::MutexLock lock(&mailbox->mutex);
-  const auto arrived = [&mailbox]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mailbox->mutex) {
-    return mailbox->reply.has_value();
-  };
-  if (!mailbox->mutex.AwaitWithTimeout(absl::Condition(&arrived), options.timeout + kGrace)) {
-    return absl::InternalError("the control loop does not answer");
-  }
-  return *std::move(mailbox->reply);
+  std::optional<absl::StatusOr<EngineReply>> reply = answer->WaitFor(options.timeout + kGrace);
+  if (!reply.has_value()) return absl::InternalError("the control loop does not answer");
+  return *std::move(reply);
 }
 
 Runtime::Runtime(std::unique_ptr<State> state) : state_(std::move(state)) {}
