@@ -59,8 +59,8 @@ absl::StatusOr<Interface> FindSubnet(const std::string& choice, size_t slash,
   for (const Interface& interface : interfaces) {
     if (InSubnet(*ParseIpv4(interface.address), *subnet, prefix_bits)) return interface;
   }
-  return absl::NotFoundError(absl::StrCat("no interface in ", choice,
-                                          "; there are: ", List(interfaces), "; ", kKey));
+  return absl::NotFoundError(
+      absl::StrCat("no interface in ", choice, "; there are: ", List(interfaces), "; ", kKey));
 }
 
 absl::StatusOr<in_addr> ResolveHost(const std::string& host) {
@@ -110,9 +110,10 @@ absl::StatusOr<std::vector<Interface>> LocalInterfaces() {
     if (entry->ifa_addr == nullptr || entry->ifa_addr->sa_family != AF_INET) continue;
     if ((entry->ifa_flags & IFF_UP) == 0 || entry->ifa_netmask == nullptr) continue;
     const auto* mask = reinterpret_cast<const sockaddr_in*>(entry->ifa_netmask);
-    interfaces.push_back({.name = entry->ifa_name,
-                          .address = ToText(reinterpret_cast<sockaddr_in*>(entry->ifa_addr)->sin_addr),
-                          .prefix_bits = std::popcount(mask->sin_addr.s_addr)});
+    interfaces.push_back(
+        {.name = entry->ifa_name,
+         .address = ToText(reinterpret_cast<sockaddr_in*>(entry->ifa_addr)->sin_addr),
+         .prefix_bits = std::popcount(mask->sin_addr.s_addr)});
   }
   freeifaddrs(first);
   return interfaces;
@@ -131,9 +132,10 @@ absl::StatusOr<Interface> ResolveInterface(const std::string& choice,
   for (const Interface& interface : interfaces) {
     if (interface.name == wanted || interface.address == wanted) return interface;
   }
-  const absl::string_view kind = ParseIpv4(wanted) ? "no interface has the address" : "no interface";
-  return absl::NotFoundError(absl::StrCat(kind, " \"", wanted, "\"; there are: ", List(interfaces),
-                                          "; ", kKey));
+  const absl::string_view kind =
+      ParseIpv4(wanted) ? "no interface has the address" : "no interface";
+  return absl::NotFoundError(
+      absl::StrCat(kind, " \"", wanted, "\"; there are: ", List(interfaces), "; ", kKey));
 }
 
 bool IsLoopback(const std::string& address) {

@@ -19,9 +19,9 @@ absl::StatusOr<std::vector<Interface>> LocalInterfaces();
 
 // The interface that `choice` names: an interface name ("e0"), an address of this host
 // ("10.0.0.1"), or a subnet ("10.0.0.0/24"), which may be said once for hosts whose interfaces have
-// different names. Empty: the one that the kernel's route to `rendezvous_host` leaves by. The host's
-// own name is never asked, since it often resolves to a loopback address. NotFound lists what there
-// is. May block for the resolution of `rendezvous_host`.
+// different names. Empty: the one that the kernel's route to `rendezvous_host` leaves by. The
+// host's own name is never asked, since it often resolves to a loopback address. NotFound lists
+// what there is. May block for the resolution of `rendezvous_host`.
 absl::StatusOr<Interface> ResolveInterface(const std::string& choice,
                                            const std::string& rendezvous_host);
 

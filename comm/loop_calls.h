@@ -23,7 +23,7 @@ inline void PostDone(Loop& loop, Done done, absl::Status status) {
 inline std::function<void()> AfterCalls(size_t count, Done done) {
   auto last = std::make_shared<Done>(std::move(done));
   return [left = std::make_shared<size_t>(count), last] {
-    if (--*left == 0) std::move(*last)(absl::OkStatus());
+    if (--*left == 0) std::move (*last)(absl::OkStatus());
   };
 }
 

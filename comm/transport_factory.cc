@@ -12,8 +12,9 @@ std::string PeerName(const PeerAddress& peer) {
   return absl::StrCat("peer ", Index(peer.rank), " (host ", peer.host, ")");
 }
 
-absl::StatusOr<std::unique_ptr<TransportFactory>> MakeTransportFactory(
-    const std::string& transport, AsioLoop& loop, const Interface& interface) {
+absl::StatusOr<std::unique_ptr<TransportFactory>> MakeTransportFactory(const std::string& transport,
+                                                                       AsioLoop& loop,
+                                                                       const Interface& interface) {
   if (transport == "tcp") return TcpListener::Create(loop, interface, TcpOptions());
   if (transport == "ucx") {
 #ifdef STRATA_HAVE_UCX

@@ -49,7 +49,8 @@ class TransportFactory {
 
 // `transport` is "tcp" or "ucx". InvalidArgument for another name and for "ucx" in a build without
 // it. `loop` outlives the factory and its transport.
-absl::StatusOr<std::unique_ptr<TransportFactory>> MakeTransportFactory(
-    const std::string& transport, AsioLoop& loop, const Interface& interface);
+absl::StatusOr<std::unique_ptr<TransportFactory>> MakeTransportFactory(const std::string& transport,
+                                                                       AsioLoop& loop,
+                                                                       const Interface& interface);
 
 }  // namespace strata

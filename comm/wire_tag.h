@@ -26,8 +26,8 @@ constexpr uint64_t MatchKey(Tag wire) {
 
 // What is said of a peer whose message belongs to another operation than the receive it meets.
 inline absl::Status OutOfStep(uint32_t operation) {
-  return absl::FailedPreconditionError(absl::StrCat("ranks out of step at operation ", operation,
-                                                    ": it issued something else"));
+  return absl::FailedPreconditionError(
+      absl::StrCat("ranks out of step at operation ", operation, ": it issued something else"));
 }
 
 // What is said of a peer whose message does not fit the receive it meets.

@@ -81,17 +81,16 @@ void ConnectSession::Dial(size_t peer) {
   // Leaves by the chosen interface's address, whatever the default route is.
   if (!error) socket->bind(tcp::endpoint(local_address_, 0), error);
   if (error) {
-    return Finish(absl::UnavailableError(absl::StrCat("bind to ", local_address_.to_string(), ": ",
-                                                      error.message())));
+    return Finish(absl::UnavailableError(
+        absl::StrCat("bind to ", local_address_.to_string(), ": ", error.message())));
   }
-  socket->async_connect(
-      *endpoint, [self = shared_from_this(), peer, socket](const error_code& error) {
-        if (!self->finished_) return;
-        if (!error) return self->OnDialled(peer, std::move(*socket));
-        self->Finish(absl::UnavailableError(absl::StrCat(PeerName(self->peers_[peer]), " at ",
-                                                         self->peers_[peer].address, ": ",
-                                                         error.message())));
-      });
+  socket->async_connect(*endpoint, [self = shared_from_this(), peer,
+                                    socket](const error_code& error) {
+    if (!self->finished_) return;
+    if (!error) return self->OnDialled(peer, std::move(*socket));
+    self->Finish(absl::UnavailableError(absl::StrCat(
+        PeerName(self->peers_[peer]), " at ", self->peers_[peer].address, ": ", error.message())));
+  });
 }
 
 void ConnectSession::OnDialled(size_t peer, Socket socket) {
@@ -127,12 +126,13 @@ void ConnectSession::OnAccepted(Socket socket) {
   error_code error;
   const tcp::endpoint remote = socket.remote_endpoint(error);
   if (error) return;
-  auto handshake = std::make_shared<Handshake>(
-      loop_, std::move(socket), identity(),
-      [self = shared_from_this(), from = ToText(remote)](absl::Status status, Socket accepted,
-                                                         Rank rank) {
-        if (self->finished_) self->OnHandshake(from, status, std::move(accepted), rank);
-      });
+  auto handshake =
+      std::make_shared<Handshake>(loop_, std::move(socket), identity(),
+                                  [self = shared_from_this(), from = ToText(remote)](
+                                      absl::Status status, Socket accepted, Rank rank) {
+                                    if (self->finished_)
+                                      self->OnHandshake(from, status, std::move(accepted), rank);
+                                  });
   accepting_.push_back(handshake);
   handshake->Accept(std::min(tcp_options_.handshake_timeout, options_.timeout));
   if (accepting_.size() <= kMaxAccepting) return;
@@ -143,7 +143,8 @@ void ConnectSession::OnAccepted(Socket socket) {
 
 void ConnectSession::OnHandshake(const std::string& from, const absl::Status& status, Socket socket,
                                  Rank rank) {
-  accepting_.remove_if([](const std::shared_ptr<Handshake>& handshake) { return handshake->ended(); });
+  accepting_.remove_if(
+      [](const std::shared_ptr<Handshake>& handshake) { return handshake->ended(); });
   const auto peer = std::find_if(peers_.begin(), peers_.end(),
                                  [rank](const PeerAddress& peer) { return peer.rank == rank; });
   const size_t index = static_cast<size_t>(peer - peers_.begin());
@@ -180,7 +181,8 @@ void ConnectSession::OnDeadline() {
   std::string message = absl::StrCat(absl::StrJoin(absent, ", "), ": no connection within ",
                                      absl::FormatDuration(options_.timeout));
   if (refused_ > 0) {
-    absl::StrAppend(&message, "; connections refused: ", refused_, ", the last from ", last_refusal_);
+    absl::StrAppend(&message, "; connections refused: ", refused_, ", the last from ",
+                    last_refusal_);
   }
   Finish(absl::DeadlineExceededError(message));
 }

@@ -1,12 +1,11 @@
 #pragma once
 
+#include <boost/asio/ip/tcp.hpp>
 #include <list>
 #include <memory>
 #include <optional>
 #include <string>
 #include <vector>
-
-#include <boost/asio/ip/tcp.hpp>
 
 #include "absl/functional/any_invocable.h"
 #include "absl/status/statusor.h"
@@ -17,8 +16,8 @@
 
 namespace strata {
 
-// Brings one rank's connections up: dials the peers of lower rank, accepts those of higher rank, and
-// turns strangers away. In the loop; keeps itself alive until it has finished.
+// Brings one rank's connections up: dials the peers of lower rank, accepts those of higher rank,
+// and turns strangers away. In the loop; keeps itself alive until it has finished.
 class ConnectSession : public std::enable_shared_from_this<ConnectSession> {
  public:
   using Acceptor = boost::asio::ip::tcp::acceptor;

@@ -10,11 +10,13 @@
 
 namespace strata {
 
-// What follows on a connection after the handshake: frames, each a header and, for kData, a payload.
+// What follows on a connection after the handshake: frames, each a header and, for kData, a
+// payload.
 enum class FrameKind : uint32_t {
   kData = 0x31545344,   // "DST1": one message; `bytes` of payload follow
   kReady = 0x31545352,  // "RST1": a receive for this tag is posted; see outbox.h
-  kFail = 0x31545346,   // "FST1": the sender of this frame gives up on the tag; `bytes` is a status code
+  kFail =
+      0x31545346,  // "FST1": the sender of this frame gives up on the tag; `bytes` is a status code
 };
 
 struct FrameHeader {

@@ -14,10 +14,7 @@ constexpr size_t kStagingBytes = 4096;
 }  // namespace
 
 FrameReader::FrameReader(Inbox& inbox, FrameSink& sink, int64_t max_message_bytes)
-    : inbox_(inbox),
-      sink_(sink),
-      max_message_bytes_(max_message_bytes),
-      staging_(kStagingBytes) {}
+    : inbox_(inbox), sink_(sink), max_message_bytes_(max_message_bytes), staging_(kStagingBytes) {}
 
 std::span<const iovec> FrameReader::Targets() {
   size_t count = 0;

@@ -41,9 +41,8 @@ void FrameWriter::Refill() {
     } else if (std::optional<OutMessage> message = outbox_.Pop()) {
       const FrameHeader header{
           .kind = FrameKind::kData, .tag = message->tag, .bytes = message->view.size()};
-      frames_.push_back({.header = Encode(header),
-                         .view = message->view,
-                         .done = std::move(message->done)});
+      frames_.push_back(
+          {.header = Encode(header), .view = message->view, .done = std::move(message->done)});
     } else {
       return;
     }
@@ -58,8 +57,8 @@ std::vector<FrameWriter::Sent> FrameWriter::Advance(size_t count) {
     Frame& frame = frames_.front();
     offset_ -= frame.size();
     if (frame.done) {
-      sent.push_back({.bytes = static_cast<int64_t>(frame.view.size()),
-                      .done = std::move(frame.done)});
+      sent.push_back(
+          {.bytes = static_cast<int64_t>(frame.view.size()), .done = std::move(frame.done)});
     }
     frames_.pop_front();
   }

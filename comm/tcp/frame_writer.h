@@ -14,9 +14,9 @@
 
 namespace strata {
 
-// Puts the outgoing frames of one connection in the order of the wire: frames of our own first, then
-// messages as the outbox lets them go. Payload is written straight from the lent view. Pure: the
-// caller does the writing.
+// Puts the outgoing frames of one connection in the order of the wire: frames of our own first,
+// then messages as the outbox lets them go. Payload is written straight from the lent view. Pure:
+// the caller does the writing.
 class FrameWriter {
  public:
   explicit FrameWriter(Outbox& outbox) : outbox_(outbox) {}
@@ -55,9 +55,9 @@ class FrameWriter {
   void Refill();
 
   Outbox& outbox_;
-  std::deque<Frame> control_;  // of our own, not yet among `frames_`
-  std::deque<Frame> frames_;   // in the order of the wire
-  size_t offset_ = 0;          // bytes of the first frame that have been written
+  std::deque<Frame> control_;    // of our own, not yet among `frames_`
+  std::deque<Frame> frames_;     // in the order of the wire
+  size_t offset_ = 0;            // bytes of the first frame that have been written
   std::vector<std::byte> rest_;  // backs the view of a frame that was given up half written
   std::array<iovec, 32> sources_;
 };

@@ -70,7 +70,10 @@ absl::Status Meaning(Verdict verdict) {
 
 Handshake::Handshake(AsioLoop& loop, Socket socket, const HandshakeIdentity& identity,
                      Finished finished)
-    : loop_(loop), socket_(std::move(socket)), identity_(identity), finished_(std::move(finished)) {}
+    : loop_(loop),
+      socket_(std::move(socket)),
+      identity_(identity),
+      finished_(std::move(finished)) {}
 
 void Handshake::Arm(absl::Duration timeout) {
   timer_ = loop_.PostAt(loop_.Now() + timeout, [self = shared_from_this()] {
@@ -164,7 +167,8 @@ void Handshake::CheckProof() {
   }
   verdict_ = Meaning(verdict);
   out_ = std::string(1, static_cast<char>(verdict));
-  out_ += verdict == Verdict::kWelcome ? AsString(Proof("acceptor")) : std::string(sizeof(Mac), '\0');
+  out_ +=
+      verdict == Verdict::kWelcome ? AsString(Proof("acceptor")) : std::string(sizeof(Mac), '\0');
   Write(&Handshake::Accepted);
 }
 

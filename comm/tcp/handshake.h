@@ -1,10 +1,9 @@
 #pragma once
 
+#include <boost/asio/ip/tcp.hpp>
 #include <memory>
 #include <string>
 #include <vector>
-
-#include <boost/asio/ip/tcp.hpp>
 
 #include "absl/functional/any_invocable.h"
 #include "absl/status/status.h"

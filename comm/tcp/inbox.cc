@@ -80,8 +80,8 @@ absl::StatusOr<std::span<const std::span<std::byte>>> Inbox::Begin(const FrameHe
        left -= kStoreBlockBytes) {
     stored.blocks.push_back(free_blocks_.back());
     free_blocks_.pop_back();
-    parts_.push_back(Block(stored.blocks.back())
-                         .first(static_cast<size_t>(std::min(left, kStoreBlockBytes))));
+    parts_.push_back(
+        Block(stored.blocks.back()).first(static_cast<size_t>(std::min(left, kStoreBlockBytes))));
   }
   storing_ = std::move(stored);
   return parts_;

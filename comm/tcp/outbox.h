@@ -27,11 +27,12 @@ struct OutMessage {
   Done done;
 };
 
-// [Note: Ready] Each posted receive sends one kReady frame back. A message whose receive is known to
-// be posted may go at once; others may go early as long as they fit the peer's store, whose free
-// blocks the sender counts: the block count of an early message is taken at its start and given back
-// by its kReady. What does not fit is held, and does not hold up messages that the peer waits for:
-// a rank that runs ahead can neither fill a slower one's memory nor block what it needs to catch up.
+// [Note: Ready] Each posted receive sends one kReady frame back. A message whose receive is known
+// to be posted may go at once; others may go early as long as they fit the peer's store, whose free
+// blocks the sender counts: the block count of an early message is taken at its start and given
+// back by its kReady. What does not fit is held, and does not hold up messages that the peer waits
+// for: a rank that runs ahead can neither fill a slower one's memory nor block what it needs to
+// catch up.
 
 // The messages to one peer, in the order they may go. Pure: no socket, no loop.
 class Outbox {
@@ -61,10 +62,11 @@ class Outbox {
   void AdmitHeld();
 
   int64_t free_blocks_;
-  std::deque<OutMessage> ready_;               // may go, oldest first
-  std::list<OutMessage> held_;                 // wait for a kReady or for free blocks
-  std::multimap<uint64_t, uint32_t> announced_;  // match key → order: receives without a message yet
-  std::multimap<uint64_t, Early> early_;         // match key → messages without a kReady yet
+  std::deque<OutMessage> ready_;  // may go, oldest first
+  std::list<OutMessage> held_;    // wait for a kReady or for free blocks
+  std::multimap<uint64_t, uint32_t>
+      announced_;                         // match key → order: receives without a message yet
+  std::multimap<uint64_t, Early> early_;  // match key → messages without a kReady yet
 };
 
 }  // namespace strata

@@ -27,9 +27,7 @@ std::string Reason(int error_number) {
   return strerror(error_number);
 }
 
-bool WouldBlock(int error_number) {
-  return error_number == EAGAIN || error_number == EWOULDBLOCK;
-}
+bool WouldBlock(int error_number) { return error_number == EAGAIN || error_number == EWOULDBLOCK; }
 
 }  // namespace
 
@@ -129,7 +127,8 @@ bool TcpConnection::IgnoreOnce() {
 }
 
 void TcpConnection::OnReceived(EndedReceive ended) {
-  if (ended.status.ok()) counters_.received_bytes += static_cast<int64_t>(ended.receive.view.size());
+  if (ended.status.ok())
+    counters_.received_bytes += static_cast<int64_t>(ended.receive.view.size());
   PostDone(loop_, std::move(ended.receive.done), Annotate(ended.status, peer_));
   CloseIfIdle();
 }
@@ -223,7 +222,8 @@ void TcpConnection::Fail(const absl::Status& status, Tag tag) {
   state_ = State::kFailing;
   inbox_.DropStored();
   EndPending();
-  writer_.Push({.kind = FrameKind::kFail, .tag = tag, .bytes = static_cast<uint64_t>(status.code())});
+  writer_.Push(
+      {.kind = FrameKind::kFail, .tag = tag, .bytes = static_cast<uint64_t>(status.code())});
   SchedulePump();
 }
 
@@ -242,8 +242,8 @@ bool TcpConnection::idle() const {
   return !inbox_.waiting() && outbox_.empty() && !writer_.has_message();
 }
 
-// A socket that is closed while input is unread takes back what it has not delivered yet. So only our
-// direction ends here; the peer answers by closing its end.
+// A socket that is closed while input is unread takes back what it has not delivered yet. So only
+// our direction ends here; the peer answers by closing its end.
 void TcpConnection::CloseIfIdle() {
   if (!closed_ || close_timer_ || !idle()) return;
   if (state_ == State::kAborted || state_ == State::kClosed) return CloseSocket();

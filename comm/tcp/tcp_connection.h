@@ -1,12 +1,11 @@
 #pragma once
 
+#include <boost/asio/ip/tcp.hpp>
 #include <cstdint>
 #include <memory>
 #include <optional>
 #include <span>
 #include <string>
-
-#include <boost/asio/ip/tcp.hpp>
 
 #include "absl/time/time.h"
 #include "comm/asio_loop.h"
@@ -24,8 +23,8 @@ struct TcpOptions {
   int64_t store_bytes = 4 << 20;
   // A longer message is refused; a longer header is taken for garbage.
   int64_t max_message_bytes = int64_t{1} << 30;
-  // Bytes the kernel may hold that are not on the wire yet. More would only sit in front of a message
-  // that is needed sooner; less lets the link run dry between two turns of the loop.
+  // Bytes the kernel may hold that are not on the wire yet. More would only sit in front of a
+  // message that is needed sooner; less lets the link run dry between two turns of the loop.
   int not_sent_bytes = 128 * 1024;
   // A connection that has not shown the job token by then is dropped.
   absl::Duration handshake_timeout = absl::Seconds(5);
@@ -34,7 +33,8 @@ struct TcpOptions {
 };
 
 // The connection to one peer after its handshake. All calls are in the loop. Asio's handlers share
-// ownership, since they may run after the transport has let go: docs/decisions/0040-tcp-lifetime.md.
+// ownership, since they may run after the transport has let go:
+// docs/decisions/0040-tcp-lifetime.md.
 class TcpConnection final : public std::enable_shared_from_this<TcpConnection>, private FrameSink {
  public:
   // `peer` is how messages name it: "peer 3 (host b)".

@@ -82,8 +82,9 @@ class TcpTransport final : public Transport {
     if (found == connections_.end()) {
       status = absl::InvalidArgumentError(absl::StrCat("rank ", Index(peer), " is no peer"));
     } else if (static_cast<int64_t>(bytes) > options_.max_message_bytes) {
-      status = absl::InvalidArgumentError(absl::StrCat(
-          "message of ", bytes, " bytes; at most ", options_.max_message_bytes, " are sent at once"));
+      status =
+          absl::InvalidArgumentError(absl::StrCat("message of ", bytes, " bytes; at most ",
+                                                  options_.max_message_bytes, " are sent at once"));
     }
     if (status.ok()) return found->second.get();
     PostDone(loop_, std::move(done), std::move(status));
@@ -128,7 +129,8 @@ absl::StatusOr<std::unique_ptr<Transport>> TcpListener::Connect(const ConnectOpt
     auto session = std::make_shared<ConnectSession>(loop_, acceptor_, options_, options, peers);
     session->Start([&](absl::StatusOr<std::vector<tcp::socket>> sockets) {
       if (!sockets.ok()) {
-        // A new one: ThreadSanitizer cannot see how the system's abseil counts references to a status.
+        // A new one: ThreadSanitizer cannot see how the system's abseil counts references to a
+        // status.
         return connected.Set(absl::Status(sockets.status().code(), sockets.status().message()));
       }
       auto transport = std::make_unique<TcpTransport>(loop_, options_);

@@ -1,10 +1,9 @@
 #pragma once
 
+#include <boost/asio/ip/tcp.hpp>
 #include <memory>
 #include <string>
 #include <vector>
-
-#include <boost/asio/ip/tcp.hpp>
 
 #include "absl/status/statusor.h"
 #include "comm/asio_loop.h"
@@ -14,10 +13,10 @@
 
 namespace strata {
 
-// The TCP transport before it has peers: one listening socket on one interface. Connections come from
-// peers of higher rank and go to peers of lower rank, both bound to the interface's address, and both
-// ends prove that they hold the job token (handshake.h). What follows is not encrypted. Strangers are
-// turned away without disturbing anybody; after Connect nothing listens any more.
+// The TCP transport before it has peers: one listening socket on one interface. Connections come
+// from peers of higher rank and go to peers of lower rank, both bound to the interface's address,
+// and both ends prove that they hold the job token (handshake.h). What follows is not encrypted.
+// Strangers are turned away without disturbing anybody; after Connect nothing listens any more.
 class TcpListener final : public TransportFactory {
  public:
   // Unavailable when the address cannot be bound.

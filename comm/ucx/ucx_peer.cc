@@ -86,8 +86,8 @@ void UcxPeer::Recv(Tag tag, std::span<std::byte> view, Done done) {
   const uint64_t packed = Pack(address_.rank, tag);
   if (!status_.ok()) {
     ucp_tag_recv_info_t info;
-    const bool arrived = lost_ && ucp_tag_probe_nb(worker_->handle(), packed, ~kOrderMask, 0,
-                                                   &info) != nullptr;
+    const bool arrived =
+        lost_ && ucp_tag_probe_nb(worker_->handle(), packed, ~kOrderMask, 0, &info) != nullptr;
     if (!arrived) return PostDone(loop_, std::move(done), status_);
   }
   StartReceive(Kind::kReceive, packed, ~kOrderMask, view, std::move(done));
@@ -103,8 +103,7 @@ UcxPeer::Operations& UcxPeer::ListOf(Kind kind) {
 
 UcxPeer::Operation& UcxPeer::Add(Kind kind, uint64_t tag, size_t bytes, Done done) {
   Operations& list = ListOf(kind);
-  list.push_back(
-      {.peer = this, .kind = kind, .tag = tag, .bytes = bytes, .done = std::move(done)});
+  list.push_back({.peer = this, .kind = kind, .tag = tag, .bytes = bytes, .done = std::move(done)});
   list.back().self = std::prev(list.end());
   return list.back();
 }
@@ -112,8 +111,8 @@ UcxPeer::Operation& UcxPeer::Add(Kind kind, uint64_t tag, size_t bytes, Done don
 void UcxPeer::StartSend(uint64_t tag, std::span<const std::byte> view, Done done) {
   Operation& operation = Add(Kind::kSend, tag, view.size(), std::move(done));
   ucp_request_param_t param = {};
-  param.op_attr_mask = UCP_OP_ATTR_FIELD_CALLBACK | UCP_OP_ATTR_FIELD_USER_DATA |
-                       UCP_OP_ATTR_FIELD_MEMORY_TYPE;
+  param.op_attr_mask =
+      UCP_OP_ATTR_FIELD_CALLBACK | UCP_OP_ATTR_FIELD_USER_DATA | UCP_OP_ATTR_FIELD_MEMORY_TYPE;
   param.cb.send = &UcxPeer::OnSent;
   param.user_data = &operation;
   param.memory_type = UCS_MEMORY_TYPE_HOST;
@@ -223,8 +222,8 @@ void UcxPeer::OutOfStepAt(uint32_t operation) {
   loop_.Post([self = shared_from_this()] {
     if (self->endpoint_ == nullptr) return;
     self->CancelReceives();
-    self->StartSend(Own(kVerdict, self->self_),
-                    std::as_bytes(std::span(&self->own_verdict_, 1)), [](absl::Status) {});
+    self->StartSend(Own(kVerdict, self->self_), std::as_bytes(std::span(&self->own_verdict_, 1)),
+                    [](absl::Status) {});
   });
 }
 

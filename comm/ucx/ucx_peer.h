@@ -1,13 +1,13 @@
 #pragma once
 
+#include <ucp/api/ucp.h>
+
 #include <cstdint>
 #include <list>
 #include <memory>
 #include <optional>
 #include <span>
 #include <string>
-
-#include <ucp/api/ucp.h>
 
 #include "absl/status/status.h"
 #include "comm/asio_loop.h"
@@ -20,12 +20,12 @@ namespace strata {
 
 // UCX's endpoint to one peer and what is pending with it. UCX binds a posted receive to no endpoint
 // and cannot cancel a send over TCP, so receives are kept here to be failed when the peer is lost,
-// and failed sends end after the endpoint has been closed by force. Everything is in the loop; tasks
-// that outlive the transport share ownership.
+// and failed sends end after the endpoint has been closed by force. Everything is in the loop;
+// tasks that outlive the transport share ownership.
 //
-// [Note: Lent to UCX] A receive whose message has begun to arrive cannot be cancelled, and closing an
-// endpoint does not stop what its peer sends. Its buffer comes back when the message has arrived, when
-// the peer is lost, or when the worker is destroyed; never earlier.
+// [Note: Lent to UCX] A receive whose message has begun to arrive cannot be cancelled, and closing
+// an endpoint does not stop what its peer sends. Its buffer comes back when the message has
+// arrived, when the peer is lost, or when the worker is destroyed; never earlier.
 class UcxPeer : public std::enable_shared_from_this<UcxPeer> {
  public:
   UcxPeer(AsioLoop& loop, std::shared_ptr<UcxWorker> worker, Rank self, const PeerAddress& address);
@@ -38,8 +38,8 @@ class UcxPeer : public std::enable_shared_from_this<UcxPeer> {
   void Send(Tag tag, std::span<const std::byte> view, Done done);
   void Recv(Tag tag, std::span<std::byte> view, Done done);
 
-  // Everything pending and later ends with `why`: receives now, the rest when UCX gives it back. The
-  // endpoint stays, so that the peer does not take our abort for the loss of this rank.
+  // Everything pending and later ends with `why`: receives now, the rest when UCX gives it back.
+  // The endpoint stays, so that the peer does not take our abort for the loss of this rank.
   void Abort(const absl::Status& why);
   bool busy() const { return !sends_.empty() || !receives_.empty(); }
 
@@ -69,7 +69,7 @@ class UcxPeer : public std::enable_shared_from_this<UcxPeer> {
     Done done;  // null: ended without UCX, which still holds the operation
     void* request = nullptr;
     ucp_tag_recv_info_t info = {};
-    bool starting = true;  // inside the call of UCX that takes it
+    bool starting = true;               // inside the call of UCX that takes it
     std::optional<ucs_status_t> ended;  // within that call
     std::list<Operation>::iterator self;
   };
@@ -109,9 +109,9 @@ class UcxPeer : public std::enable_shared_from_this<UcxPeer> {
   bool lost_ = false;     // by the peer's doing: what has arrived can still be received
   absl::Status status_;   // not OK: what pending and later operations end with
   Operations sends_, receives_, verdicts_;
-  Operations given_up_;  // ended without UCX, which comes back to them never or to no effect
-  uint32_t verdict_ = 0;       // operation at which the peer finds the ranks out of step
-  uint32_t own_verdict_ = 0;   // and this rank
+  Operations given_up_;       // ended without UCX, which comes back to them never or to no effect
+  uint32_t verdict_ = 0;      // operation at which the peer finds the ranks out of step
+  uint32_t own_verdict_ = 0;  // and this rank
   Transport::Counters counters_;
   Task closed_;  // set by Close
   std::optional<TimerId> flush_timer_;

@@ -182,14 +182,14 @@ absl::StatusOr<std::unique_ptr<Transport>> UcxEndpoint::Connect(const ConnectOpt
   auto transport = std::make_unique<UcxTransport>(loop_, std::exchange(worker_, nullptr));
   for (const PeerAddress& peer : peers) {
     if (Index(peer.rank) >= kMaxRanks || Index(options.self) >= kMaxRanks) {
-      return absl::InvalidArgumentError(
-          absl::StrCat("the ucx transport joins at most ", kMaxRanks, " ranks; set network.transport to tcp"));
+      return absl::InvalidArgumentError(absl::StrCat("the ucx transport joins at most ", kMaxRanks,
+                                                     " ranks; set network.transport to tcp"));
     }
   }
   Awaited<absl::Status> ended;
   loop_.Post([&] {
-    auto meeting = std::make_shared<Meeting>(
-        loop_, [&](absl::Status met) { ended.Set(std::move(met)); });
+    auto meeting =
+        std::make_shared<Meeting>(loop_, [&](absl::Status met) { ended.Set(std::move(met)); });
     meeting->Start(*transport, options.self, peers, options.timeout);
   });
   STRATA_RETURN_IF_ERROR(ended.Wait());

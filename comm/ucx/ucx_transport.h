@@ -13,8 +13,8 @@ namespace strata {
 
 class UcxWorker;
 
-// The UCX transport before it has peers: a worker restricted to TCP on one interface. Its traffic is
-// neither authenticated nor encrypted: on a network with strangers, use tcp.
+// The UCX transport before it has peers: a worker restricted to TCP on one interface. Its traffic
+// is neither authenticated nor encrypted: on a network with strangers, use tcp.
 class UcxEndpoint final : public TransportFactory {
  public:
   // Unavailable when UCX cannot use the interface. On any thread.

@@ -22,15 +22,15 @@ absl::Status Check(ucs_status_t status, absl::string_view what) {
 }
 
 // Settings that are ours to choose, whatever the environment says: the interface, so that nothing
-// leaves by another one; eager, since a rendezvous costs 1 to 3 % and its put reaches 55 % of a link;
-// copies, in pieces that fill the receiver's segment, since UCX 1.13 ends the process when a peer is
-// lost in the middle of a send without copy (docs/decisions/0043-ucx-copies.md); connects that do not
-// block the loop.
+// leaves by another one; eager, since a rendezvous costs 1 to 3 % and its put reaches 55 % of a
+// link; copies, in pieces that fill the receiver's segment, since UCX 1.13 ends the process when a
+// peer is lost in the middle of a send without copy (docs/decisions/0043-ucx-copies.md); connects
+// that do not block the loop.
 absl::Status Configure(ucp_config_t* config, const Interface& interface) {
   const std::pair<const char*, std::string> settings[] = {
-      {"TLS", "tcp"},         {"NET_DEVICES", interface.name},  {"RNDV_THRESH", "inf"},
-      {"ZCOPY_THRESH", "inf"}, {"TCP_TX_SEG_SIZE", "64k"}, {"TCP_RX_SEG_SIZE", "64k"},
-      {"TCP_CONN_NB", "y"},   {"TCP_MAX_NUM_EPS", "inf"},
+      {"TLS", "tcp"},          {"NET_DEVICES", interface.name}, {"RNDV_THRESH", "inf"},
+      {"ZCOPY_THRESH", "inf"}, {"TCP_TX_SEG_SIZE", "64k"},      {"TCP_RX_SEG_SIZE", "64k"},
+      {"TCP_CONN_NB", "y"},    {"TCP_MAX_NUM_EPS", "inf"},
   };
   for (const auto& [name, value] : settings) {
     STRATA_RETURN_IF_ERROR(Check(ucp_config_modify(config, name, value.c_str()),

@@ -1,10 +1,10 @@
 #pragma once
 
-#include <memory>
-#include <string>
+#include <ucp/api/ucp.h>
 
 #include <boost/asio/posix/stream_descriptor.hpp>
-#include <ucp/api/ucp.h>
+#include <memory>
+#include <string>
 
 #include "absl/status/statusor.h"
 #include "comm/asio_loop.h"
@@ -12,9 +12,9 @@
 
 namespace strata {
 
-// A UCX context and worker, restricted to TCP on one interface, that make progress in a loop whenever
-// their event descriptor says so; never by polling. Everything is in the loop. Asio's handlers share
-// ownership.
+// A UCX context and worker, restricted to TCP on one interface, that make progress in a loop
+// whenever their event descriptor says so; never by polling. Everything is in the loop. Asio's
+// handlers share ownership.
 class UcxWorker : public std::enable_shared_from_this<UcxWorker> {
  public:
   static absl::StatusOr<std::shared_ptr<UcxWorker>> Create(AsioLoop& loop,

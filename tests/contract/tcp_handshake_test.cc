@@ -1,14 +1,13 @@
 #include <array>
+#include <boost/asio/ip/tcp.hpp>
+#include <boost/asio/read.hpp>
+#include <boost/asio/write.hpp>
 #include <memory>
 #include <random>
 #include <string>
 #include <thread>
 #include <utility>
 #include <vector>
-
-#include <boost/asio/ip/tcp.hpp>
-#include <boost/asio/read.hpp>
-#include <boost/asio/write.hpp>
 
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
@@ -57,9 +56,9 @@ class Stranger {
     const size_t colon = address.rfind(':');
     int port = 0;
     EXPECT_TRUE(absl::SimpleAtoi(address.substr(colon + 1), &port));
-    socket_.connect({boost::asio::ip::make_address(address.substr(0, colon)),
-                     static_cast<uint16_t>(port)},
-                    error_);
+    socket_.connect(
+        {boost::asio::ip::make_address(address.substr(0, colon)), static_cast<uint16_t>(port)},
+        error_);
   }
   bool refused() const { return error_ == boost::asio::error::connection_refused; }
   void Write(const std::string& bytes) {
@@ -85,9 +84,8 @@ class Stranger {
 TEST(TcpHandshake, WrongTokenIsRefusedOnBothSides) {
   Member a(0), b(1);
   absl::Status status_a;
-  std::thread thread([&] {
-    status_a = a.Connect({b.At("hb")}, With("right", absl::Seconds(1))).status();
-  });
+  std::thread thread(
+      [&] { status_a = a.Connect({b.At("hb")}, With("right", absl::Seconds(1))).status(); });
   const absl::Status status_b = b.Connect({a.At("ha")}, With("wrong")).status();
   thread.join();
   EXPECT_THAT(status_b, StatusIs(absl::StatusCode::kFailedPrecondition,
@@ -122,7 +120,8 @@ TEST(TcpHandshake, OtherLanesAndOtherRanksAreRefused) {
   EXPECT_THAT(c.Connect({{Rank{1}, a.listener->address(), "ha"}}, With("token")).status(),
               StatusIs(absl::StatusCode::kFailedPrecondition, HasSubstr("another rank")));
   thread.join();
-  EXPECT_THAT(ignored, StatusIs(absl::StatusCode::kDeadlineExceeded, HasSubstr("peer 2 (host hc)")));
+  EXPECT_THAT(ignored,
+              StatusIs(absl::StatusCode::kDeadlineExceeded, HasSubstr("peer 2 (host hc)")));
 }
 
 TEST(TcpHandshake, GarbageNeitherCrashesNorBlocks) {

@@ -31,9 +31,9 @@ TEST(UcxTransport, AbsentPeersAreNamed) {
   auto silent = UcxEndpoint::Create(there, *interface);
   ASSERT_OK(endpoint);
   ASSERT_OK(silent);
-  const auto made = (*endpoint)->Connect(
-      {.self = Rank{0}, .lane = "test", .timeout = absl::Milliseconds(300)},
-      {{Rank{3}, (*silent)->address(), "hs"}});
+  const auto made =
+      (*endpoint)->Connect({.self = Rank{0}, .lane = "test", .timeout = absl::Milliseconds(300)},
+                           {{Rank{3}, (*silent)->address(), "hs"}});
   EXPECT_THAT(made.status(),
               StatusIs(absl::StatusCode::kDeadlineExceeded, HasSubstr("peer 3 (host hs)")));
 }

@@ -19,10 +19,10 @@ TEST(Interfaces, LoopbackIsFoundByNameAddressSubnetAndRoute) {
 }
 
 TEST(Interfaces, ErrorsListWhatThereIs) {
-  EXPECT_THAT(ResolveInterface("e9", ""),
-              StatusIs(absl::StatusCode::kNotFound,
-                       AllOf(HasSubstr("\"e9\""), HasSubstr("lo 127.0.0.1"),
-                             HasSubstr("network.interface"))));
+  EXPECT_THAT(
+      ResolveInterface("e9", ""),
+      StatusIs(absl::StatusCode::kNotFound, AllOf(HasSubstr("\"e9\""), HasSubstr("lo 127.0.0.1"),
+                                                  HasSubstr("network.interface"))));
   EXPECT_THAT(ResolveInterface("203.0.113.1", ""),
               StatusIs(absl::StatusCode::kNotFound,
                        AllOf(HasSubstr("203.0.113.1"), HasSubstr("lo 127.0.0.1"))));

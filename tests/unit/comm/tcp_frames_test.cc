@@ -1,5 +1,5 @@
-// The parts of the TCP transport that know no socket: a writer's bytes, cut anywhere, are put together
-// again by a reader, and a reader survives any bytes.
+// The parts of the TCP transport that know no socket: a writer's bytes, cut anywhere, are put
+// together again by a reader, and a reader survives any bytes.
 #include <algorithm>
 #include <cstring>
 #include <random>
@@ -26,9 +26,8 @@ class Pipe final : public FrameSink {
   Pipe() : inbox_(kBlocks), outbox_(kBlocks), writer_(outbox_), reader_(inbox_, *this, 1 << 20) {}
 
   void Send(uint32_t message, const std::vector<std::byte>& bytes) {
-    outbox_.Push({.tag = {.operation = 1, .message = message},
-                  .view = bytes,
-                  .done = [](absl::Status) {}});
+    outbox_.Push(
+        {.tag = {.operation = 1, .message = message}, .view = bytes, .done = [](absl::Status) {}});
   }
   void Recv(uint32_t message, std::vector<std::byte>& bytes) {
     const Tag tag{.operation = 1, .message = message};
@@ -188,7 +187,8 @@ TEST(TcpFrames, AHalfWrittenFrameIsFinishedAfterItsBufferIsGone) {
   const auto rest = writer.Sources();
   ASSERT_EQ(rest.size(), 2u);
   ASSERT_EQ(rest[0].iov_len, kFrameHeaderBytes + 100 - 30);
-  EXPECT_EQ(std::memcmp(rest[0].iov_base, copy.data() + 30 - kFrameHeaderBytes, rest[0].iov_len), 0);
+  EXPECT_EQ(std::memcmp(rest[0].iov_base, copy.data() + 30 - kFrameHeaderBytes, rest[0].iov_len),
+            0);
 }
 
 }  // namespace
