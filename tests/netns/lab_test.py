@@ -15,7 +15,7 @@ import unittest
 import uuid
 
 sys.path.insert(0, str(pathlib.Path(__file__).parents[1] / "support"))
-from strata_process import Strata, processes_with, wait_until  # pylint: disable=wrong-import-position
+from strata_process import Strata, processes_with, wait_until  # pylint: disable=C0413
 
 HERE = pathlib.Path(__file__).parent
 STRATA = Strata(sys.argv[1])
@@ -32,7 +32,8 @@ print(json.dumps({
     "boot_id": open("/proc/sys/kernel/random/boot_id").read().strip(),
     "interfaces": sorted(os.listdir("/sys/class/net")),
     "shared": sorted(os.listdir("/dev/shm")),
-    "namespaces": {kind: os.readlink("/proc/self/ns/" + kind) for kind in ("net", "uts", "ipc", "mnt")},
+    "namespaces": {kind: os.readlink("/proc/self/ns/" + kind)
+                   for kind in ("net", "uts", "ipc", "mnt")},
     "folder": os.getcwd(),
 }), flush=True)
 """
@@ -113,16 +114,17 @@ class Nodes(unittest.TestCase):
             mount --bind /dev/null dev/null
             for folder in /*; do
               if [ -L "$folder" ]; then cp -P "$folder" .
-              elif [ -d "$folder" ] && mkdir ".$folder" 2>/dev/null; then mount --bind "$folder" ".$folder"
+              elif [ -d "$folder" ] && mkdir ".$folder" 2>/dev/null; then
+                mount --bind "$folder" ".$folder"
               fi
             done
             exec chroot . "$2" lab run --nodes 2 --ranks-per-node 1 --link 1gbit -- \
               sh -c 'echo $(hostname): $(ls /dev)'
         """
         with tempfile.TemporaryDirectory() as folder:
-            result = subprocess.run(["unshare", "--mount", "sh", "-c", script, "sh", folder, STRATA.path],
-                                    stdin=subprocess.DEVNULL, capture_output=True, text=True,
-                                    timeout=60, check=False)
+            command = ["unshare", "--mount", "sh", "-c", script, "sh", folder, STRATA.path]
+            result = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True,
+                                    text=True, timeout=60, check=False)
         self.assertEqual(result.returncode, 0, result.stderr)
         self.assertEqual(sorted(result.stdout.splitlines()),
                          ["[1] node1: null shm", "node0: null shm"])
@@ -162,7 +164,8 @@ class ExitCodes(unittest.TestCase):
 
     def test_others_may_end_by_themselves(self):
         result = lab(3, 1, "--label", "none", "--", "sh", "-c",
-                     'if [ "$RANK" = 1 ]; then exit 9; fi; sleep 0.3; echo "rank $RANK saw it"; exit 4')
+                     'if [ "$RANK" = 1 ]; then exit 9; fi; '
+                     'sleep 0.3; echo "rank $RANK saw it"; exit 4')
         self.assertEqual(result.returncode, 9, result.stderr)
         self.assertEqual(sorted(result.stdout.splitlines()), ["rank 0 saw it", "rank 2 saw it"])
 
@@ -349,7 +352,8 @@ class OtherPrograms(unittest.TestCase):
 
     def test_gloo(self):
         python = "/usr/bin/python3"
-        if subprocess.run([python, "-c", "import torch.distributed"], capture_output=True).returncode:
+        probe = subprocess.run([python, "-c", "import torch.distributed"], capture_output=True)
+        if probe.returncode:
             self.skipTest("torch.distributed is not installed (package python3-torch)")
         sent, _ = self.bytes_crossed(2, 2, python, HERE / "gloo_sum.py")
         # An all-reduce sends at least half of the 4,000,004 bytes out of each of two nodes.

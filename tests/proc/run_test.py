@@ -13,7 +13,7 @@ import unittest
 import uuid
 
 sys.path.insert(0, str(pathlib.Path(__file__).parents[1] / "support"))
-from strata_process import Strata, processes_with, wait_until  # pylint: disable=wrong-import-position
+from strata_process import Strata, processes_with, wait_until  # pylint: disable=C0413
 
 STRATA = Strata(sys.argv[1])
 
@@ -59,7 +59,8 @@ class Run(unittest.TestCase):
     def test_ranks_get_their_environment(self):
         result = self.run_on("a,b:2", "--port", "1234", "--", "sh", "-c",
                              'echo "$RANK $REMOTE_HOST $LOCAL_RANK $LOCAL_WORLD_SIZE $GROUP_RANK '
-                             '$WORLD_SIZE $MASTER_ADDR $MASTER_PORT $STRATA_LOG ${#STRATA_TOKEN} $PWD"')
+                             '$WORLD_SIZE $MASTER_ADDR $MASTER_PORT $STRATA_LOG '
+                             '${#STRATA_TOKEN} $PWD"')
         self.assertEqual(result.returncode, 0, result.stderr)
         end = f"a 1234 warning 32 {os.getcwd()}"
         self.assertEqual(sorted(result.stdout.splitlines()),
