@@ -112,6 +112,7 @@ class Nodes(unittest.TestCase):
             mkdir dev proc sys dev/shm
             touch dev/null
             mount --bind /dev/null dev/null
+            mount -t proc proc proc
             for folder in /*; do
               if [ -L "$folder" ]; then cp -P "$folder" .
               elif [ -d "$folder" ] && mkdir ".$folder" 2>/dev/null; then
