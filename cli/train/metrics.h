@@ -15,7 +15,7 @@ inline constexpr int kMetricsSchema = 1;
 
 // What one step computed, next to the runtime's report of the same step.
 struct StepMeasure {
-  double loss = 0;  // mean over ranks and micro-steps
+  double loss = 0;                   // mean over ranks and micro-steps
   absl::Duration forward, backward;  // computing, of all micro-steps of this rank
 };
 

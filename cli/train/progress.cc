@@ -28,10 +28,9 @@ void ProgressBar::Show(int64_t done, const std::string& note) {
   const double left = done == 0 ? 0
                                 : absl::ToDoubleSeconds(elapsed) / static_cast<double>(done) *
                                       static_cast<double>(total_ - std::min(done, total_));
-  const std::string line =
-      absl::StrFormat("\r\x1b[K%-8s [%s%s] %d/%d  %s  %.0f s left", label_,
-                      std::string(filled, '#'), std::string(kWidth - filled, '.'), done, total_,
-                      note, left);
+  const std::string line = absl::StrFormat(
+      "\r\x1b[K%-8s [%s%s] %d/%d  %s  %.0f s left", label_, std::string(filled, '#'),
+      std::string(kWidth - filled, '.'), done, total_, note, left);
   std::fputs(line.c_str(), stderr);
 }
 

@@ -8,7 +8,8 @@
 
 namespace strata {
 
-// A progress bar on stderr: nothing unless stderr is a terminal. Redrawn at most ten times a second.
+// A progress bar on stderr: nothing unless stderr is a terminal. Redrawn at most ten times a
+// second.
 class ProgressBar {
  public:
   ProgressBar(std::string label, int64_t total);

@@ -18,7 +18,9 @@
 #include "cli/train/interface_counters.h"
 #include "cli/train/make_model.h"
 #include "cli/train/metrics.h"
+#include "cli/train/process_memory.h"
 #include "cli/train/progress.h"
+#include "cli/train/recent_durations.h"
 #include "cli/train/schedule.h"
 #include "cli/train/text.h"
 #include "kernels/log.h"
@@ -44,16 +46,15 @@ Topology WithOutermostRate(const Topology& topology, int64_t bytes_per_second) {
   return *Topology::Create(std::move(levels));
 }
 
+// What was predicted, and what the kernel counts now.
 nlohmann::json MemoryJson(const MemoryReport& memory) {
-  return {{"parameters", memory.parameters}, {"gradients", memory.gradients},
-          {"optimizer", memory.optimizer},   {"arena", memory.arena},
-          {"scratch", memory.scratch},       {"total", memory.total}};
-}
-
-absl::Duration Median(std::vector<absl::Duration> values) {
-  if (values.empty()) return absl::ZeroDuration();
-  std::nth_element(values.begin(), values.begin() + values.size() / 2, values.end());
-  return values[values.size() / 2];
+  nlohmann::json json = {{"parameters", memory.parameters}, {"gradients", memory.gradients},
+                         {"optimizer", memory.optimizer},   {"arena", memory.arena},
+                         {"scratch", memory.scratch},       {"total", memory.total}};
+  if (absl::StatusOr<int64_t> measured = ReadProportionalBytes(); measured.ok()) {
+    json["measured_pss"] = *measured;
+  }
+  return json;
 }
 
 class Trainer {
@@ -88,8 +89,9 @@ class Trainer {
     StepMeasure measure;
     StepInput input;
     for (int64_t micro = 0; micro < config_.train.accumulation; ++micro) {
-      const Text::Storage batch = text_.TrainingBatch(config_.train.seed, BatchIndex(step, micro),
-                                                      config_.train.micro_batch, SequenceLength(config_));
+      const Text::Storage batch =
+          text_.TrainingBatch(config_.train.seed, BatchIndex(step, micro),
+                              config_.train.micro_batch, SequenceLength(config_));
       STRATA_ASSIGN_OR_RETURN(MicroStepResult result, model_->MicroStep(batch.View()));
       input.loss += result.loss;
       input.tokens += static_cast<int64_t>(batch.tokens.size());
@@ -121,15 +123,16 @@ class Trainer {
 
   // A report belongs to the step before the one that just ended, and so does `pending_`.
   void Deliver(const StepReport& report) {
-    if (report.step < 1) return;
+    if (report.step <= delivered_) return;  // a flush has told it already
+    delivered_ = report.step;
     StepMeasure measure = pending_;
-    measure.loss = report.loss / static_cast<double>(runtime_.topology().size() *
-                                                     config_.train.accumulation);
+    measure.loss =
+        report.loss / static_cast<double>(runtime_.topology().size() * config_.train.accumulation);
     loss_ = measure.loss;
     if (report.step > kWarmupSteps) {
-      durations_.push_back(report.duration);
-      forward_.push_back(measure.forward / config_.train.accumulation);
-      backward_.push_back(measure.backward / config_.train.accumulation);
+      durations_.Add(report.duration);
+      forward_.Add(measure.forward / config_.train.accumulation);
+      backward_.Add(measure.backward / config_.train.accumulation);
       for (size_t l = 0; l < report.levels.size(); ++l) {
         node_sent_[l] += report.levels[l].node_sent_bytes;
       }
@@ -162,8 +165,9 @@ class Trainer {
   }
 
   absl::Status Evaluate(int64_t step) {
-    const Text::Storage batch = text_.EvaluationBatch(config_.train.seed, Index(runtime_.self()),
-                                                      config_.train.micro_batch, SequenceLength(config_));
+    const Text::Storage batch =
+        text_.EvaluationBatch(config_.train.seed, Index(runtime_.self()), config_.train.micro_batch,
+                              SequenceLength(config_));
     STRATA_ASSIGN_OR_RETURN(double loss, model_->Evaluate(batch.View()));
     if (metrics_) metrics_->Write({{"step", step}, {"eval_loss", loss}});
     return absl::OkStatus();
@@ -173,8 +177,8 @@ class Trainer {
     StepShape shape;
     shape.layout = runtime_.layout();
     shape.accumulation = config_.train.accumulation;
-    shape.forward = Median(forward_);
-    shape.backward = Median(backward_);
+    shape.forward = forward_.Median();
+    shape.backward = backward_.Median();
     shape.parameter_bytes = runtime_.elements() * SizeOf(config_.compute.dtype);
     shape.gradient_bytes = runtime_.elements() * SizeOf(config_.compute.gradient_dtype);
     return IdealStep(shape, WithOutermostRate(runtime_.topology(), config_.network.rate));
@@ -188,17 +192,16 @@ class Trainer {
   }
 
   absl::Status Summarise() {
-    nlohmann::json summary = {
-        {"layout", config_.layout},
-        {"loss", loss_},
-        {"ranks", runtime_.topology().size()},
-        {"steps", config_.train.steps},
-        {"measured_steps", durations_.size()},
-        {"parameters", runtime_.elements()},
-        {"median_step_seconds", absl::ToDoubleSeconds(Median(durations_))},
-        {"forward_seconds", absl::ToDoubleSeconds(Median(forward_))},
-        {"backward_seconds", absl::ToDoubleSeconds(Median(backward_))},
-        {"memory", MemoryJson(runtime_.memory())}};
+    nlohmann::json summary = {{"layout", config_.layout},
+                              {"loss", loss_},
+                              {"ranks", runtime_.topology().size()},
+                              {"steps", config_.train.steps},
+                              {"measured_steps", durations_.count()},
+                              {"parameters", runtime_.elements()},
+                              {"median_step_seconds", absl::ToDoubleSeconds(durations_.Median())},
+                              {"forward_seconds", absl::ToDoubleSeconds(forward_.Median())},
+                              {"backward_seconds", absl::ToDoubleSeconds(backward_.Median())},
+                              {"memory", MemoryJson(runtime_.memory())}};
     if (config_.network.rate > 0) {
       summary["ideal_step_seconds"] = absl::ToDoubleSeconds(Ideal());
     }
@@ -224,8 +227,9 @@ class Trainer {
   const std::string interface_;  // between nodes; empty: not known
   ProgressBar progress_;
   StepMeasure pending_;
+  int64_t delivered_ = 0;  // the last step whose report came
   double loss_ = 0;
-  std::vector<absl::Duration> durations_, forward_, backward_;
+  RecentDurations durations_, forward_, backward_;
   std::map<size_t, int64_t> node_sent_;
   std::optional<InterfaceBytes> wire_start_;
 };

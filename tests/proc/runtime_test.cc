@@ -30,17 +30,20 @@ int FreePort() {
 // Real processes of one job on this host; nodes are told apart by name.
 class Job {
  public:
-  Job(const std::vector<int>& nodes, std::vector<std::string> arguments) {
+  Job(const std::vector<int>& nodes, std::vector<std::string> arguments,
+      const std::vector<std::string>& environment = {}) {
     const int port = FreePort();
     int size = 0;
     for (int node : nodes) size += node;
     int rank = 0;
     for (size_t node = 0; node < nodes.size(); ++node) {
       for (int i = 0; i < nodes[node]; ++i, ++rank) {
-        Spawn(arguments, {absl::StrCat("RANK=", rank), absl::StrCat("WORLD_SIZE=", size),
-                          "MASTER_ADDR=127.0.0.1", absl::StrCat("MASTER_PORT=", port),
-                          absl::StrCat("STRATA_NODE=n", node), "STRATA_TOKEN=test",
-                          "STRATA_LOG=off"});
+        std::vector<std::string> variables = {
+            absl::StrCat("RANK=", rank), absl::StrCat("WORLD_SIZE=", size),
+            "MASTER_ADDR=127.0.0.1", absl::StrCat("MASTER_PORT=", port),
+            absl::StrCat("STRATA_NODE=n", node), "STRATA_TOKEN=test", "STRATA_LOG=off"};
+        variables.insert(variables.end(), environment.begin(), environment.end());
+        Spawn(arguments, std::move(variables));
       }
     }
   }
@@ -112,6 +115,15 @@ class Job {
   std::vector<Process> processes_;
 };
 
+// What can carry bytes between nodes in this build.
+std::vector<std::string> Transports() {
+#ifdef STRATA_HAVE_UCX
+  return {"tcp", "ucx"};
+#else
+  return {"tcp"};
+#endif
+}
+
 std::string Expected(const std::vector<int>& nodes, int accumulation, int levels, DType dtype) {
   return RunReference({.nodes = nodes,
                        .units = {{1}, {957}, {5003}, {70001}},
@@ -130,6 +142,8 @@ struct Case {
   DType dtype;
 };
 
+constexpr char kNothingTaken[] = "after Seal: 0 large heap blocks, 0 memory files";
+
 class RealProcesses : public testing::TestWithParam<Case> {};
 
 TEST_P(RealProcesses, EqualTheReference) {
@@ -137,8 +151,8 @@ TEST_P(RealProcesses, EqualTheReference) {
   const char* const dtype = c.dtype == DType::kF32 ? "f32" : "bf16";
   Job job(c.nodes, {c.layout, absl::StrCat(c.accumulation), "3", dtype});
   for (int rank = 0; rank < job.size(); ++rank) {
-    // After the first step nothing allocates in bulk.
-    EXPECT_EQ(job.WaitFor(rank, "allocations"), "allocations 0") << "rank " << rank;
+    EXPECT_EQ(job.WaitFor(rank, "after Seal"), kNothingTaken)
+        << "rank " << rank << ": " << job.said(rank);
     EXPECT_EQ(job.WaitFor(rank, "digest"),
               "digest " + Expected(c.nodes, c.accumulation, c.levels, c.dtype))
         << "rank " << rank << ": " << job.said(rank);
@@ -153,6 +167,27 @@ INSTANTIATE_TEST_SUITE_P(Shapes, RealProcesses,
                                          Case{{3}, "ddp", 1, 0, DType::kF32},
                                          Case{{2, 1}, "hsdp", 4, 1, DType::kF32},
                                          Case{{1, 1, 1}, "across", 1, 1, DType::kBf16}));
+
+class AfterSeal : public testing::TestWithParam<std::string> {};
+
+TEST_P(AfterSeal, NothingLargeIsAllocated) {
+  for (const std::string layout : {"zero3", "iig", "ddp"}) {
+    Job job({2, 1}, {layout, "4", "20", "bf16"}, {"TOY_TRANSPORT=" + GetParam()});
+    for (int rank = 0; rank < job.size(); ++rank) {
+      EXPECT_EQ(job.WaitFor(rank, "after Seal"), kNothingTaken)
+          << layout << " rank " << rank << ": " << job.said(rank);
+      EXPECT_EQ(job.ExitCode(rank), 0);
+    }
+  }
+}
+
+TEST(AfterSealControl, ABlockOfFourKibibytesIsCounted) {
+  Job job({1}, {"zero3", "1", "2", "f32"}, {"TOY_TAKES_HEAP=1"});
+  EXPECT_EQ(job.WaitFor(0, "after Seal"), "after Seal: 1 large heap blocks, 0 memory files");
+  EXPECT_EQ(job.ExitCode(0), 0);
+}
+
+INSTANTIATE_TEST_SUITE_P(Transports, AfterSeal, testing::ValuesIn(Transports()));
 
 TEST(Faults, AKilledRankEndsTheOthersWithItsName) {
   Job job({2, 2}, {"iig", "1", "100000", "f32"});

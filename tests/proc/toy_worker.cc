@@ -1,5 +1,5 @@
 // One rank of a training run of the toy model over the public Runtime API. Prints its digest and
-// bytes; exits 1 with the error on stderr.
+// what it allocated after Seal; exits 1 with the error on stderr.
 //   toy_worker LAYOUT ACCUMULATION STEPS DTYPE
 #include <cstdio>
 #include <cstdlib>
@@ -10,7 +10,7 @@
 #include "absl/strings/str_cat.h"
 #include "kernels/status.h"
 #include "runtime/runtime.h"
-#include "tests/proc/big_allocations.h"
+#include "tests/proc/heap_watch.h"
 #include "tests/sim/toy_model.h"
 
 namespace strata {
@@ -32,10 +32,14 @@ absl::Status Train(Runtime& runtime, int accumulation, int steps, DType dtype) {
     units.push_back(id);
   }
   STRATA_RETURN_IF_ERROR(runtime.Seal());
-  int64_t allocations = 0;
+  const int memory_files = MemoryFiles();
+  std::printf("sealed\n");  // takes stdout's buffer
+  WatchHeap(true);
+  if (std::getenv("TOY_TAKES_HEAP") != nullptr) {
+    const std::vector<std::byte> block(4096);
+    std::printf("took %d bytes\n", static_cast<int>(block.size()));
+  }
   for (int step = 0; step < steps; ++step) {
-    // The first step makes what is made once per shape.
-    if (step == 1) allocations = BigAllocations();
     for (int micro = 0; micro < accumulation; ++micro) {
       for (UnitId unit : units) {
         STRATA_RETURN_IF_ERROR(runtime.Acquire(unit, Phase::kForward).status());
@@ -63,7 +67,10 @@ absl::Status Train(Runtime& runtime, int accumulation, int steps, DType dtype) {
     std::fflush(stdout);
   }
   STRATA_ASSIGN_OR_RETURN(const StepReport report, runtime.Flush());
-  if (steps > 1) std::printf("allocations %ld\n", long{BigAllocations() - allocations});
+  WatchHeap(false);
+  PrintLargeHeapBlocks();
+  std::printf("after Seal: %d large heap blocks, %d memory files\n",
+              static_cast<int>(LargeHeapBlocks()), MemoryFiles() - memory_files);
   for (const StepReport::PerLevel& level : report.levels) {
     if (level.sent_bytes != level.planned_sent_bytes ||
         level.received_bytes != level.planned_received_bytes) {
@@ -93,8 +100,8 @@ absl::Status Main(char** argv) {
   const char* const trace = std::getenv("TOY_TRACE");
   if (trace != nullptr) options.trace = absl::StrCat(trace, ".", options.world.launcher_rank);
   STRATA_ASSIGN_OR_RETURN(std::unique_ptr<Runtime> runtime, Runtime::Start(options));
-  const absl::Status trained = Train(*runtime, options.accumulation, std::atoi(argv[3]),
-                                     options.compute_dtype);
+  const absl::Status trained =
+      Train(*runtime, options.accumulation, std::atoi(argv[3]), options.compute_dtype);
   const absl::Status left = runtime->Shutdown(trained);
   return trained.ok() ? left : trained;
 }

@@ -1,0 +1,13 @@
+#pragma once
+
+#include <cstdint>
+
+#include "absl/status/statusor.h"
+
+namespace strata {
+
+// Bytes of this process, each shared page divided by the number of processes that map it. Reads
+// /proc and walks all mappings: not for every step. NotFound when the kernel does not say.
+absl::StatusOr<int64_t> ReadProportionalBytes();
+
+}  // namespace strata
