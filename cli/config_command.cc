@@ -35,9 +35,10 @@ void AddConfig(CommandLine& line) {
   line.Bind(config, [options] {
     if (options->keys) std::fputs(ConfigHelp().c_str(), stdout);
     if (options->file.empty()) {
-      return options->keys ? 0
-                           : ReportError("config", absl::InvalidArgumentError(
-                                                       "no file; give one, or --keys"));
+      return options->keys
+                 ? 0
+                 : ReportError("config",
+                               absl::InvalidArgumentError("no file; give one, or --keys"));
     }
     const absl::StatusOr<Config> checked = Config::Load(options->file, options->overrides);
     if (!checked.ok()) return ReportError("config", checked.status());

@@ -23,9 +23,9 @@ struct Launch {
   std::optional<std::string> remote_input;
 };
 
-// Which lines of output carry "[rank] " in front: those of all ranks but 0, of all, of none. Lines of
-// standard error that several ranks write together are written once ([Note: Merged lines]), except
-// with kNone, and but for rank 0's where kOthers leaves it a terminal.
+// Which lines of output carry "[rank] " in front: those of all ranks but 0, of all, of none. Lines
+// of standard error that several ranks write together are written once ([Note: Merged lines]),
+// except with kNone, and but for rank 0's where kOthers leaves it a terminal.
 enum class Label { kOthers, kAll, kNone };
 
 struct SuperviseOptions {

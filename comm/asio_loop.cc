@@ -14,10 +14,9 @@ namespace {
 
 // The steady clock, shown as absl::Time: differences are right whatever the wall clock does.
 absl::Time SteadyNow() {
-  return absl::FromUnixNanos(
-      std::chrono::duration_cast<std::chrono::nanoseconds>(
-          std::chrono::steady_clock::now().time_since_epoch())
-          .count());
+  return absl::FromUnixNanos(std::chrono::duration_cast<std::chrono::nanoseconds>(
+                                 std::chrono::steady_clock::now().time_since_epoch())
+                                 .count());
 }
 
 }  // namespace

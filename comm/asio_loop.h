@@ -1,21 +1,20 @@
 #pragma once
 
+#include <boost/asio/executor_work_guard.hpp>
+#include <boost/asio/io_context.hpp>
+#include <boost/asio/steady_timer.hpp>
 #include <cstdint>
 #include <memory>
 #include <string>
 #include <thread>
 #include <unordered_map>
 
-#include <boost/asio/io_context.hpp>
-#include <boost/asio/executor_work_guard.hpp>
-#include <boost/asio/steady_timer.hpp>
-
 #include "comm/loop.h"
 
 namespace strata {
 
-// A Loop that is one thread running a Boost.Asio context. The destructor lets posted tasks end, drops
-// timers and joins the thread; it must not run in the loop.
+// A Loop that is one thread running a Boost.Asio context. The destructor lets posted tasks end,
+// drops timers and joins the thread; it must not run in the loop.
 class AsioLoop final : public Loop {
  public:
   // `name` (at most 15 bytes) is the thread's, as debuggers show it.

@@ -30,7 +30,8 @@ class Awaited {
   // Blocks for at most `limit`; nothing when it has passed.
   std::optional<T> WaitFor(absl::Duration limit) {
     std::unique_lock lock(mutex_);
-    changed_.wait_for(lock, absl::ToChronoNanoseconds(limit), [this] { return value_.has_value(); });
+    changed_.wait_for(lock, absl::ToChronoNanoseconds(limit),
+                      [this] { return value_.has_value(); });
     return std::exchange(value_, std::nullopt);
   }
 

@@ -10,7 +10,7 @@ namespace strata {
 // World (real sockets) or a SimCluster (virtual time).
 struct Lane {
   Loop* loop = nullptr;
-  Stream* stream = nullptr;     // of `loop`
+  Stream* stream = nullptr;      // of `loop`
   PlanRunner* runner = nullptr;  // of `loop`
 };
 

@@ -10,7 +10,8 @@ namespace strata {
 enum class TimerId : uint64_t {};
 
 // Runs tasks one after the other: the only source of time and order for what lives on it. AsioLoop
-// is a thread; SimLoop is a share of one virtual clock. State is confined to one loop and asserts it.
+// is a thread; SimLoop is a share of one virtual clock. State is confined to one loop and asserts
+// it.
 class Loop {
  public:
   virtual ~Loop() = default;

@@ -65,9 +65,9 @@ class Topology {
  private:
   std::vector<Level> levels_;
   int size_ = 0;
-  std::vector<std::vector<RankSpan>> groups_;                // [level][group]
+  std::vector<std::vector<RankSpan>> groups_;                 // [level][group]
   std::vector<std::vector<std::vector<RankSpan>>> children_;  // [level][group][child]
-  std::vector<std::vector<int>> group_of_;                   // [level][rank]
+  std::vector<std::vector<int>> group_of_;                    // [level][rank]
 };
 
 }  // namespace strata

@@ -1,5 +1,6 @@
-/* Trains a small MLP, written by hand, on XOR-like data through the C interface. Run it by itself, or
- * once per rank under a launcher: strata run, torchrun, srun, mpirun. Exits 0 when the loss fell. */
+/* Trains a small MLP, written by hand, on XOR-like data through the C interface. Run it by itself,
+ * or once per rank under a launcher: strata run, torchrun, srun, mpirun. Exits 0 when the loss
+ * fell. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -9,12 +10,12 @@
 enum { kIn = 2, kHidden = 16, kSamples = 32, kSteps = 200 };
 
 /* Ends the program with the library's message unless `call` succeeds. */
-#define CHECK(call)                                                     \
-  do {                                                                  \
-    if ((call) != STRATA_OK) {                                          \
-      fprintf(stderr, "%s: %s\n", #call, strata_last_error());          \
-      exit(1);                                                          \
-    }                                                                   \
+#define CHECK(call)                                            \
+  do {                                                         \
+    if ((call) != STRATA_OK) {                                 \
+      fprintf(stderr, "%s: %s\n", #call, strata_last_error()); \
+      exit(1);                                                 \
+    }                                                          \
   } while (0)
 
 /* The same numbers on every rank: they depend on the place of an element alone. */
@@ -55,7 +56,8 @@ int main(void) {
     void *parameters, *gradients;
     for (int s = 0; s < kSamples; ++s) {
       for (int i = 0; i < kIn; ++i) {
-        x[s][i] = Number(((int64_t)strata_rank(runtime) * kSteps + step) * kSamples * kIn + s * kIn + i);
+        x[s][i] =
+            Number(((int64_t)strata_rank(runtime) * kSteps + step) * kSamples * kIn + s * kIn + i);
       }
     }
     CHECK(strata_acquire(runtime, units[0], STRATA_FORWARD, &parameters, NULL));

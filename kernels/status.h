@@ -6,10 +6,9 @@
 #include "absl/strings/string_view.h"
 
 // Returns the status of `expression` from the enclosing function unless it is OK.
-#define STRATA_RETURN_IF_ERROR(expression)                           \
-  do {                                                               \
-    if (absl::Status strata_status_ = (expression); !strata_status_.ok()) \
-      return strata_status_;                                         \
+#define STRATA_RETURN_IF_ERROR(expression)                                                       \
+  do {                                                                                           \
+    if (absl::Status strata_status_ = (expression); !strata_status_.ok()) return strata_status_; \
   } while (false)
 
 #define STRATA_CONCAT_INNER_(a, b) a##b

@@ -8,8 +8,8 @@
 
 namespace strata {
 
-// Kernel calls, as data. Pointers are to memory of the stream's device; `elements` >= 0; sources and
-// destinations are equal or do not overlap. No kernel allocates.
+// Kernel calls, as data. Pointers are to memory of the stream's device; `elements` >= 0; sources
+// and destinations are equal or do not overlap. No kernel allocates.
 
 // dst = src.
 struct CopyCall {

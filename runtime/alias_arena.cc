@@ -18,7 +18,8 @@ absl::Status SystemError(absl::string_view what, int64_t bytes) {
 
 class AliasArena final : public UnitArena {
  public:
-  AliasArena(const SharedSegment& pool, std::byte* view, int64_t view_bytes, const Options& options);
+  AliasArena(const SharedSegment& pool, std::byte* view, int64_t view_bytes,
+             const Options& options);
   ~AliasArena() override { munmap(view_, static_cast<size_t>(view_bytes_)); }
 
   bool TryReserve(int slot) override;

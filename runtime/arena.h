@@ -51,8 +51,8 @@ class UnitArena {
 absl::StatusOr<std::unique_ptr<UnitArena>> MakeAliasArena(SharedMemory& memory,
                                                           const UnitArena::Options& options);
 
-// Memory of its own for each slot, poisoned while the slot is not reserved, and the same accounting:
-// for sanitizers, which do not follow memory through two addresses.
+// Memory of its own for each slot, poisoned while the slot is not reserved, and the same
+// accounting: for sanitizers, which do not follow memory through two addresses.
 absl::StatusOr<std::unique_ptr<UnitArena>> MakeFlatArena(SharedMemory& memory,
                                                          const UnitArena::Options& options);
 

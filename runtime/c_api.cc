@@ -112,9 +112,7 @@ strata_status strata_start(const strata_options* options, strata_runtime** runti
 
 int strata_rank(const strata_runtime* runtime) { return Index(runtime->runtime->self()); }
 
-int strata_world_size(const strata_runtime* runtime) {
-  return runtime->runtime->topology().size();
-}
+int strata_world_size(const strata_runtime* runtime) { return runtime->runtime->topology().size(); }
 
 strata_status strata_add_unit(strata_runtime* runtime, const char* name,
                               const strata_parameter* parameters, int count,
@@ -179,8 +177,8 @@ strata_status strata_parameters_sha256(strata_runtime* runtime, char digest[65])
 }
 
 strata_status strata_shutdown(strata_runtime* runtime, const char* why) {
-  return Return(runtime->runtime->Shutdown(why == nullptr ? absl::OkStatus()
-                                                          : absl::AbortedError(why)));
+  return Return(
+      runtime->runtime->Shutdown(why == nullptr ? absl::OkStatus() : absl::AbortedError(why)));
 }
 
 void strata_free(strata_runtime* runtime) { delete runtime; }

@@ -10,10 +10,14 @@ namespace {
 
 const char* Name(Phase phase) {
   switch (phase) {
-    case Phase::kForward: return "forward";
-    case Phase::kBackward: return "backward";
-    case Phase::kRecompute: return "recompute";
-    case Phase::kEval: return "eval";
+    case Phase::kForward:
+      return "forward";
+    case Phase::kBackward:
+      return "backward";
+    case Phase::kRecompute:
+      return "recompute";
+    case Phase::kEval:
+      return "eval";
   }
   return "";
 }
@@ -27,8 +31,8 @@ void Engine::OnCall(EngineCall call, ReplyDone done) {
     core_->trace.Add(Trace::Track::kApplication, Trace::Kind::kCompute, Trace::kNoUnit, idle_since_,
                      now);
   }
-  PendingCall& pending = calls_.emplace_back(
-      PendingCall{.call = std::move(call), .done = std::move(done), .begin = now, .id = next_id_++});
+  PendingCall& pending = calls_.emplace_back(PendingCall{
+      .call = std::move(call), .done = std::move(done), .begin = now, .id = next_id_++});
   const absl::Status status = Begin(pending.call);
   if (!status.ok()) {
     PendingCall refused = std::move(calls_.back());
@@ -54,8 +58,8 @@ absl::Status Engine::Begin(const EngineCall& call) {
       call.kind == Kind::kAcquire || call.kind == Kind::kRelease || call.kind == Kind::kReduce;
   const int units = static_cast<int>(core_->units.size());
   if (names_unit && (Index(call.unit) < 0 || Index(call.unit) >= units)) {
-    return absl::InvalidArgumentError(absl::StrCat("unit ", Index(call.unit),
-                                                   " does not exist: there are ", units, " units"));
+    return absl::InvalidArgumentError(
+        absl::StrCat("unit ", Index(call.unit), " does not exist: there are ", units, " units"));
   }
   if (!core_->failure.ok()) return Annotate(core_->failure, What(call));
   switch (call.kind) {
@@ -68,10 +72,14 @@ absl::Status Engine::Begin(const EngineCall& call) {
         Progress();
       });
       return absl::OkStatus();
-    case Kind::kAcquire: return Acquire(call.unit, call.phase);
-    case Kind::kRelease: return Release(call.unit);
-    case Kind::kReduce: return Reduce(call.unit);
-    case Kind::kEndStep: return EndStep(call.input);
+    case Kind::kAcquire:
+      return Acquire(call.unit, call.phase);
+    case Kind::kRelease:
+      return Release(call.unit);
+    case Kind::kReduce:
+      return Reduce(call.unit);
+    case Kind::kEndStep:
+      return EndStep(call.input);
     case Kind::kFlush:
       flush_state_ = FlushState::kDraining;
       return CheckNothingHeld("Flush");
@@ -93,9 +101,10 @@ absl::Status Engine::Begin(const EngineCall& call) {
 
 absl::Status Engine::Acquire(UnitId unit, Phase phase) {
   actions_.clear();
-  STRATA_RETURN_IF_ERROR(Annotate(
-      scheduler_.On({.kind = SchedulerCall::Kind::kAcquire, .unit = unit, .phase = phase}, actions_),
-      core_->Name(unit)));
+  STRATA_RETURN_IF_ERROR(
+      Annotate(scheduler_.On({.kind = SchedulerCall::Kind::kAcquire, .unit = unit, .phase = phase},
+                             actions_),
+               core_->Name(unit)));
   holds_[Index(unit)].phases.push_back(phase);
   gathers_.Apply(actions_);
   if (phase != Phase::kBackward || gradients_.Lent(unit) || gradients_.Wanted(unit)) {
@@ -108,9 +117,9 @@ absl::Status Engine::Acquire(UnitId unit, Phase phase) {
 absl::Status Engine::Release(UnitId unit) {
   std::vector<Phase>& phases = holds_[Index(unit)].phases;
   actions_.clear();
-  STRATA_RETURN_IF_ERROR(Annotate(
-      scheduler_.On({.kind = SchedulerCall::Kind::kRelease, .unit = unit}, actions_),
-      core_->Name(unit)));
+  STRATA_RETURN_IF_ERROR(
+      Annotate(scheduler_.On({.kind = SchedulerCall::Kind::kRelease, .unit = unit}, actions_),
+               core_->Name(unit)));
   const Phase phase = phases.back();
   phases.pop_back();
   if (phase == Phase::kBackward &&
@@ -130,8 +139,8 @@ absl::Status Engine::Reduce(UnitId unit) {
 absl::Status Engine::CheckNothingHeld(absl::string_view call) const {
   for (size_t u = 0; u < holds_.size(); ++u) {
     if (holds_[u].phases.empty()) continue;
-    return absl::FailedPreconditionError(absl::StrCat(
-        call, " while ", core_->Name(UnitId(u)), " is held: release it first"));
+    return absl::FailedPreconditionError(
+        absl::StrCat(call, " while ", core_->Name(UnitId(u)), " is held: release it first"));
   }
   return absl::OkStatus();
 }
@@ -156,12 +165,15 @@ std::optional<absl::StatusOr<EngineReply>> Engine::TryEnd(const PendingCall& pen
       return EngineReply{.view = view};
     }
     case Kind::kRelease:
-    case Kind::kReduce: return EngineReply{};
+    case Kind::kReduce:
+      return EngineReply{};
     case Kind::kEndStep:
       if (!boundary_.done() || !core_->meter.Final(core_->step - 2)) return std::nullopt;
       return EndOfStep(pending);
-    case Kind::kFlush: return TryFlush();
-    case Kind::kDigest: return std::nullopt;
+    case Kind::kFlush:
+      return TryFlush();
+    case Kind::kDigest:
+      return std::nullopt;
   }
   return std::nullopt;
 }
@@ -242,23 +254,32 @@ std::optional<PendingOperation> Engine::WaitedFor(const EngineCall& call) const 
     case EngineCall::Kind::kAcquire:
       if (!gathers_.Ready(call.unit)) return gathers_.Pending(call.unit);
       return gradients_.Pending();
-    case EngineCall::Kind::kEndStep: return boundary_.Pending();
+    case EngineCall::Kind::kEndStep:
+      return boundary_.Pending();
     case EngineCall::Kind::kFlush:
-    case EngineCall::Kind::kDigest: return gathers_.Pending(std::nullopt);
-    default: return std::nullopt;
+    case EngineCall::Kind::kDigest:
+      return gathers_.Pending(std::nullopt);
+    default:
+      return std::nullopt;
   }
 }
 
 std::string Engine::What(const EngineCall& call) const {
   switch (call.kind) {
-    case EngineCall::Kind::kAgree: return "agree on units";
+    case EngineCall::Kind::kAgree:
+      return "agree on units";
     case EngineCall::Kind::kAcquire:
       return absl::StrCat("acquire ", core_->Name(call.unit), " for ", Name(call.phase));
-    case EngineCall::Kind::kRelease: return "release " + core_->Name(call.unit);
-    case EngineCall::Kind::kReduce: return "hand over gradients of " + core_->Name(call.unit);
-    case EngineCall::Kind::kEndStep: return absl::StrCat("end step ", core_->step);
-    case EngineCall::Kind::kFlush: return "flush";
-    case EngineCall::Kind::kDigest: return "digest of parameters";
+    case EngineCall::Kind::kRelease:
+      return "release " + core_->Name(call.unit);
+    case EngineCall::Kind::kReduce:
+      return "hand over gradients of " + core_->Name(call.unit);
+    case EngineCall::Kind::kEndStep:
+      return absl::StrCat("end step ", core_->step);
+    case EngineCall::Kind::kFlush:
+      return "flush";
+    case EngineCall::Kind::kDigest:
+      return "digest of parameters";
   }
   return "";
 }
@@ -266,8 +287,8 @@ std::string Engine::What(const EngineCall& call) const {
 void Engine::Wait(PendingCall& pending) {
   const uint64_t id = pending.id;
   pending.has_timer = true;
-  pending.timer = core_->control.PostAt(pending.begin + core_->options.timeout,
-                                        [this, id] { OnDeadline(id); });
+  pending.timer =
+      core_->control.PostAt(pending.begin + core_->options.timeout, [this, id] { OnDeadline(id); });
   const std::optional<PendingOperation> operation = WaitedFor(pending.call);
   if (!operation.has_value()) return;
   pending.level = operation->outermost;
@@ -293,11 +314,10 @@ void Engine::OnDeadline(uint64_t id) {
   if (!operation.has_value()) return Fail(absl::DeadlineExceededError(after));
   const Lane& lane = operation->lane == LaneId::kGather ? core_->gather : core_->reduce;
   lane.loop->Post([this, runner = lane.runner, operation = *operation, after] {
-    core_->control.Post([this, operation, after,
-                         state = runner->Describe(operation.operation)] {
-      Fail(absl::DeadlineExceededError(absl::StrCat(
-          after, ": operation ", operation.operation, ": ",
-          operation.started ? state : "not started, this rank lacks memory for it")));
+    core_->control.Post([this, operation, after, state = runner->Describe(operation.operation)] {
+      Fail(absl::DeadlineExceededError(
+          absl::StrCat(after, ": operation ", operation.operation, ": ",
+                       operation.started ? state : "not started, this rank lacks memory for it")));
     });
   });
 }

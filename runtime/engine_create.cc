@@ -19,8 +19,8 @@ struct Division {
 
 // [Note: Division of unit memory] Gradient buffers get two of the largest unit, so that one is
 // written while the other is reduced, or three when that is at most half of the budget (a unit that
-// is tied to others keeps its buffer through backward). Gathers get the rest, which is at least two:
-// the unit in use and the next. Where parameters are never gathered, gradients get three.
+// is tied to others keeps its buffer through backward). Gathers get the rest, which is at least
+// two: the unit in use and the next. Where parameters are never gathered, gradients get three.
 absl::StatusOr<Division> Divide(const std::vector<Unit>& units, const EngineOptions& options,
                                 bool gathered) {
   std::vector<int64_t> bytes;
@@ -34,13 +34,13 @@ absl::StatusOr<Division> Divide(const std::vector<Unit>& units, const EngineOpti
   const int64_t pages = options.prefetch_bytes / division.page_bytes;
   const int64_t least = (gathered ? 4 : 2) * unit_pages;
   if (pages < least) {
-    return absl::ResourceExhaustedError(absl::StrCat(
-        "unit \"", units[largest].spec.name, "\" of ", bytes[largest], " bytes wants ",
-        least * division.page_bytes, " bytes of unit memory (",
-        gathered ? "two of it gathered, two gradients" : "two gradients", ", in pages of ",
-        division.page_bytes, "), and prefetch.bytes is ", options.prefetch_bytes,
-        ": set prefetch.bytes to at least ", least * division.page_bytes,
-        ", or use smaller units"));
+    return absl::ResourceExhaustedError(
+        absl::StrCat("unit \"", units[largest].spec.name, "\" of ", bytes[largest], " bytes wants ",
+                     least * division.page_bytes, " bytes of unit memory (",
+                     gathered ? "two of it gathered, two gradients" : "two gradients",
+                     ", in pages of ", division.page_bytes, "), and prefetch.bytes is ",
+                     options.prefetch_bytes, ": set prefetch.bytes to at least ",
+                     least * division.page_bytes, ", or use smaller units"));
   }
   const int64_t share = gathered ? pages / 2 : pages;
   division.gradients = (3 * unit_pages <= share ? 3 : 2) * unit_pages;
@@ -69,15 +69,16 @@ absl::Status MakeUnitMemory(const Division& division, SharedMemory& shared, Shar
                            std::min(division.gradients, all_pages)};
   STRATA_ASSIGN_OR_RETURN(core.arena, MakeArena(shared, options));
   STRATA_ASSIGN_OR_RETURN(
-      core.zeros, memory.Allocate(std::max(EngineCore::kPieceBytes, core.zero_page_bytes), "zeros"));
+      core.zeros,
+      memory.Allocate(std::max(EngineCore::kPieceBytes, core.zero_page_bytes), "zeros"));
   return absl::OkStatus();
 }
 
 int64_t PoolBytes(const Division& division, const EngineCore& core) {
   int64_t all_pages = 0;
   for (const Unit& unit : core.units) {
-    all_pages += PagesOf(unit.shape.elements * SizeOf(core.options.compute_dtype),
-                         division.page_bytes);
+    all_pages +=
+        PagesOf(unit.shape.elements * SizeOf(core.options.compute_dtype), division.page_bytes);
   }
   return (std::min(division.parameters, all_pages) + std::min(division.gradients, all_pages)) *
          division.page_bytes;
@@ -93,8 +94,8 @@ MemoryReport Predict(const EngineCore& core, int64_t pool_bytes, int64_t scratch
     report.gradients += unit.accumulator.bytes;
     report.optimizer += unit.master.bytes + unit.moments[0].bytes + unit.moments[1].bytes;
   }
-  report.total = report.parameters + report.gradients + report.optimizer + report.arena +
-                 report.scratch;
+  report.total =
+      report.parameters + report.gradients + report.optimizer + report.arena + report.scratch;
   return report;
 }
 
@@ -123,17 +124,17 @@ absl::StatusOr<std::unique_ptr<Engine>> Engine::Create(const Environment& enviro
   if (units.empty()) {
     return absl::FailedPreconditionError("there is no unit: declare at least one before Seal");
   }
-  auto core = std::make_unique<EngineCore>(EngineCore{.control = environment.control,
-                                                      .gather = environment.gather,
-                                                      .reduce = environment.reduce,
-                                                      .topology = environment.topology,
-                                                      .self = environment.self,
-                                                      .options = options,
-                                                      .units = std::move(units),
-                                                      .meter = StepMeter(environment.topology),
-                                                      .trace = Trace(options.trace ? kTraceSpans : 0)});
-  STRATA_ASSIGN_OR_RETURN(const Division division,
-                          Divide(core->units, options, core->gathered()));
+  auto core =
+      std::make_unique<EngineCore>(EngineCore{.control = environment.control,
+                                              .gather = environment.gather,
+                                              .reduce = environment.reduce,
+                                              .topology = environment.topology,
+                                              .self = environment.self,
+                                              .options = options,
+                                              .units = std::move(units),
+                                              .meter = StepMeter(environment.topology),
+                                              .trace = Trace(options.trace ? kTraceSpans : 0)});
+  STRATA_ASSIGN_OR_RETURN(const Division division, Divide(core->units, options, core->gathered()));
   const int64_t kept = environment.memory.allocated_bytes();
   PlanCache cache(environment.topology, environment.self, options);
   std::vector<ScheduledUnit> scheduled;
@@ -146,8 +147,7 @@ absl::StatusOr<std::unique_ptr<Engine>> Engine::Create(const Environment& enviro
                          .gathered = core->gathered(),
                          .published = core->published()});
   }
-  STRATA_RETURN_IF_ERROR(
-      MakeUnitMemory(division, environment.shared, environment.memory, *core));
+  STRATA_RETURN_IF_ERROR(MakeUnitMemory(division, environment.shared, environment.memory, *core));
   STRATA_ASSIGN_OR_RETURN(
       PrefetchScheduler scheduler,
       PrefetchScheduler::Create(std::move(scheduled), division.parameters * division.page_bytes));

@@ -10,9 +10,9 @@ constexpr int64_t kLeastChunkBytes = 4096;
 absl::Status CheckGroup(const OptimizerOptions::Group& group, size_t index) {
   const auto in_unit = [](float value) { return value >= 0 && value < 1; };
   if (!in_unit(group.beta1) || !in_unit(group.beta2) || !in_unit(group.momentum)) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        "optimizer group ", index, ": beta1 ", group.beta1, ", beta2 ", group.beta2,
-        " and momentum ", group.momentum, " must be at least 0 and less than 1"));
+    return absl::InvalidArgumentError(
+        absl::StrCat("optimizer group ", index, ": beta1 ", group.beta1, ", beta2 ", group.beta2,
+                     " and momentum ", group.momentum, " must be at least 0 and less than 1"));
   }
   return absl::OkStatus();
 }
@@ -34,7 +34,8 @@ absl::Status CheckEngineOptions(const EngineOptions& options) {
         absl::StrCat("clip is ", options.clip, ": it must be a norm, or 0 for no clipping"));
   }
   if (options.optimizer.groups.empty()) {
-    return absl::InvalidArgumentError("the optimizer has no parameter group: it needs at least one");
+    return absl::InvalidArgumentError(
+        "the optimizer has no parameter group: it needs at least one");
   }
   for (size_t i = 0; i < options.optimizer.groups.size(); ++i) {
     STRATA_RETURN_IF_ERROR(CheckGroup(options.optimizer.groups[i], i));

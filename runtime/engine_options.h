@@ -19,9 +19,9 @@ struct EngineOptions {
   int64_t prefetch_bytes = 64 << 20;   // budget of unit memory: gathered units, gradient buffers
   int64_t chunk_bytes = 256 << 10;     // a power of two, at least 4 KiB
   OptimizerOptions optimizer;
-  float clip = 0;  // largest global gradient norm; 0: no clipping
+  float clip = 0;                              // largest global gradient norm; 0: no clipping
   absl::Duration timeout = absl::Seconds(30);  // of every waiting call
-  bool trace = false;                  // record spans for a timeline
+  bool trace = false;                          // record spans for a timeline
 };
 
 // InvalidArgument names the value that cannot be and what may be.

@@ -51,8 +51,7 @@ FlatArena::FlatArena(std::byte* memory, const Options& options)
     : page_bytes_(options.page_bytes), free_pages_(options.section_pages) {
   for (const Slot& slot : options.slots) {
     const int64_t pages = PagesOf(slot.bytes, page_bytes_);
-    SlotState state{
-        .section = slot.section, .address = memory, .bytes = pages * page_bytes_};
+    SlotState state{.section = slot.section, .address = memory, .bytes = pages * page_bytes_};
     for (int64_t page = 0; page < pages; ++page) {
       state.memory.push_back(memory + page * page_bytes_);
     }

@@ -15,8 +15,8 @@ namespace strata {
 // Gathers and publishes on the gather lane. Operations are numbered in the order of the scheduler's
 // actions, the same on all ranks; each carries a running hash of the order.
 //
-// [Note: Start and order] An operation starts when what it needs on this rank is there: pages of the
-// pool, given in issue order; the end of the operations issued before it for the same unit; the
+// [Note: Start and order] An operation starts when what it needs on this rank is there: pages of
+// the pool, given in issue order; the end of the operations issued before it for the same unit; the
 // unit's update. Ends so delay starts but never change the order of issue, and the oldest operation
 // always has its pages: no two ranks can wait for each other. Control loop.
 class GatherPath {

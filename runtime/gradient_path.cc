@@ -10,7 +10,7 @@ namespace {
 
 // Sets of buffers besides the kept one: the next job's head overlaps the tail of the one before.
 constexpr int kJobs = 2;
-constexpr int64_t kExchanges = 4;       // numbers for ExchangeNumber, per step
+constexpr int64_t kExchanges = 4;         // numbers for ExchangeNumber, per step
 constexpr int64_t kOperations = 1 << 20;  // numbers that transports carry
 
 }  // namespace
@@ -21,10 +21,10 @@ absl::Status GradientPath::CheckNumbers() const {
   const int64_t units = static_cast<int64_t>(units_.size());
   const int64_t per_step = units * (core_.options.accumulation + 2) + kExchanges;
   if (2 * per_step <= kOperations) return absl::OkStatus();
-  return absl::InvalidArgumentError(absl::StrCat(
-      units, " units with ", core_.options.accumulation, " micro-steps are ", per_step,
-      " operations in a step, and at most ", kOperations / 2,
-      " can be told apart: use fewer, larger units or fewer micro-steps"));
+  return absl::InvalidArgumentError(
+      absl::StrCat(units, " units with ", core_.options.accumulation, " micro-steps are ", per_step,
+                   " operations in a step, and at most ", kOperations / 2,
+                   " can be told apart: use fewer, larger units or fewer micro-steps"));
 }
 
 uint32_t GradientPath::Number(UnitId unit, int stage) const {
@@ -87,9 +87,9 @@ absl::Status GradientPath::Allocate(ShardMemory& memory) {
   int64_t largest = 0;
   for (const Unit& unit : core_.units) largest = std::max(largest, unit.shape.elements);
   zero_page_bytes_ = core_.zero_page_bytes;
-  zero_pages_.assign(static_cast<size_t>(PagesOf(std::max<int64_t>(1, largest * 4),
-                                                 zero_page_bytes_)),
-                     core_.zeros);
+  zero_pages_.assign(
+      static_cast<size_t>(PagesOf(std::max<int64_t>(1, largest * 4), zero_page_bytes_)),
+      core_.zeros);
   return AllocateBuffers(memory);
 }
 

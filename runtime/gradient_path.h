@@ -121,9 +121,10 @@ class GradientPath {
   EngineCore& core_;
   std::vector<UnitState> units_;
   std::deque<UnitId> wanted_;
-  JobList jobs_;  // unended, in the order of their issue
+  JobList jobs_;                                             // unended, in the order of their issue
   std::deque<JobBuffers> micro_buffers_, boundary_buffers_;  // the last set is the kept one
-  std::vector<std::byte*> zero_pages_;  // as many times the same zeros as the largest unit has chunks
+  std::vector<std::byte*>
+      zero_pages_;  // as many times the same zeros as the largest unit has chunks
   int64_t zero_page_bytes_ = 0;
   uint64_t next_sequence_ = 1;
   bool finishing_ = false;

@@ -16,8 +16,7 @@ void LaneJob::AddKernel(int64_t elements, int64_t piece_elements, CutKernel cut)
 
 void LaneJob::AddRun(std::shared_ptr<const Plan> plan, const PlanBuffers& buffers,
                      RunOptions options) {
-  stages_.push_back(
-      {.plan = std::move(plan), .buffers = buffers, .options = std::move(options)});
+  stages_.push_back({.plan = std::move(plan), .buffers = buffers, .options = std::move(options)});
 }
 
 void LaneJob::Start(std::unique_ptr<LaneJob> job, Loop& control, Done done) {

@@ -16,10 +16,12 @@ class Optimizer {
  public:
   Optimizer(const OptimizerOptions& options, size_t units);
 
-  // InvalidArgument when the groups do not match: another number, or a momentum where SGD keeps none.
+  // InvalidArgument when the groups do not match: another number, or a momentum where SGD keeps
+  // none.
   absl::Status SetGroups(std::span<const OptimizerOptions::Group> groups);
 
-  // Appends this step's update of `unit`'s shard: gradient in the accumulator's front, times `clip`.
+  // Appends this step's update of `unit`'s shard: gradient in the accumulator's front, times
+  // `clip`.
   void AddUpdate(const Unit& unit, float clip, LaneJob& job);
 
  private:

@@ -8,7 +8,7 @@
 namespace strata {
 
 struct MicroStepResult {
-  double loss = 0;                  // mean over the batch
+  double loss = 0;                   // mean over the batch
   absl::Duration forward, backward;  // computing; time blocked in the runtime is not in it
 };
 

@@ -21,15 +21,15 @@ namespace strata {
 
 struct RuntimeOptions {
   WorldOptions world;
-  std::string layout = "zero3";       // a preset; or the three lists below when it is "custom"
+  std::string layout = "zero3";  // a preset; or the three lists below when it is "custom"
   std::vector<std::string> shard_parameters, shard_gradients, shard_optimizer;
   DType compute_dtype = DType::kF32;
   DType gradient_dtype = DType::kF32;  // in which gradients cross links
-  int accumulation = 1;               // micro-steps per step, >= 1
-  int64_t prefetch_bytes = 64 << 20;  // budget of unit memory: gathered units and gradient buffers
+  int accumulation = 1;                // micro-steps per step, >= 1
+  int64_t prefetch_bytes = 64 << 20;   // budget of unit memory: gathered units and gradient buffers
   int64_t chunk_bytes = 256 << 10;
   OptimizerOptions optimizer;
-  float clip = 0;  // largest global gradient norm; 0: no clipping
+  float clip = 0;                              // largest global gradient norm; 0: no clipping
   absl::Duration timeout = absl::Seconds(30);  // of every wait
   std::string trace;  // file for a Chrome/Perfetto timeline of this rank; empty: none
 };
@@ -48,8 +48,9 @@ class Runtime {
   const Layout& layout() const;
   int64_t elements() const;  // of all units so far, gaps included
 
-  // Declares the next unit, the same on all ranks, before Seal. `init` is called on this thread with
-  // ranges of elements of a parameter and writes their f32 values, only for what this rank keeps.
+  // Declares the next unit, the same on all ranks, before Seal. `init` is called on this thread
+  // with ranges of elements of a parameter and writes their f32 values, only for what this rank
+  // keeps.
   absl::StatusOr<UnitId> AddUnit(const UnitSpec& spec, const Initializer& init);
 
   // Fixes the units: plans, memory. Afterwards nothing allocates. ResourceExhausted says what does
@@ -71,8 +72,8 @@ class Runtime {
   // StepReport); `groups` replace the optimizer's for this step unless empty.
   absl::StatusOr<StepReport> EndStep(const StepInput& input);
 
-  // Waits until nothing is on the wire, on any rank of this rank's node, and returns the last step's
-  // final report. All ranks call it at the same point.
+  // Waits until nothing is on the wire, on any rank of this rank's node, and returns the last
+  // step's final report. All ranks call it at the same point.
   absl::StatusOr<StepReport> Flush();
 
   // SHA-256, in hex, over all master parameters in declaration order: the same on all ranks. Every

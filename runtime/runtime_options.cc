@@ -11,10 +11,9 @@ namespace strata {
 absl::StatusOr<EngineOptions> MakeEngineOptions(const RuntimeOptions& options,
                                                 const Topology& topology) {
   absl::StatusOr<Layout> layout =
-      options.layout == "custom"
-          ? MakeLayout(options.shard_parameters, options.shard_gradients, options.shard_optimizer,
-                       topology)
-          : ParseLayout(options.layout, topology);
+      options.layout == "custom" ? MakeLayout(options.shard_parameters, options.shard_gradients,
+                                              options.shard_optimizer, topology)
+                                 : ParseLayout(options.layout, topology);
   if (!layout.ok()) return layout.status();
   EngineOptions engine{.layout = *std::move(layout),
                        .compute_dtype = options.compute_dtype,

@@ -79,9 +79,9 @@ class SimulatedModel final : public ReferenceModel {
   }
 
   absl::Duration ShareOf(size_t unit, absl::Duration whole) const {
-    return total_ == 0 ? absl::ZeroDuration()
-                       : whole * static_cast<double>(options_.elements[unit]) /
-                             static_cast<double>(total_);
+    return total_ == 0
+               ? absl::ZeroDuration()
+               : whole * static_cast<double>(options_.elements[unit]) / static_cast<double>(total_);
   }
 
   static void SleepUntil(const Stopwatch& stopwatch, absl::Duration duration) {

@@ -23,7 +23,8 @@ namespace strata {
 //   reduces  zeros make up for what a rank did not join; the tail of the reduces ends
 //   record   sum of squares, loss and tokens of every rank: all compute the same norm and decision;
 //            beside it, the bytes of the step before, which is final by now
-//   update   publishes and the next step's first gathers are issued, the optimizer runs unit by unit
+//   update   publishes and the next step's first gathers are issued, the optimizer runs unit by
+//   unit
 //            in the order of their publishes, each of which starts when its unit is done
 // Control loop.
 class StepBoundary {

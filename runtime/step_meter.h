@@ -16,9 +16,9 @@ namespace strata {
 
 enum class LaneId : uint8_t { kGather, kReduce };
 
-// Counts what a step moves and how long it makes the application wait. Operations count for the step
-// that issued them, so two steps are open at a time while a publish goes on. Control loop, except
-// for the spans that Moved lends to the lanes.
+// Counts what a step moves and how long it makes the application wait. Operations count for the
+// step that issued them, so two steps are open at a time while a publish goes on. Control loop,
+// except for the spans that Moved lends to the lanes.
 class StepMeter {
  public:
   explicit StepMeter(const Topology& topology);

@@ -10,13 +10,13 @@
 namespace strata {
 
 struct StepInput {
-  double loss = 0;     // of this rank, summed over its micro-steps; the report has the sum over ranks
-  int64_t tokens = 0;  // of this rank
+  double loss = 0;  // of this rank, summed over its micro-steps; the report has the sum over ranks
+  int64_t tokens = 0;                           // of this rank
   std::vector<OptimizerOptions::Group> groups;  // replace the optimizer's from this step on
 };
 
-// One step, in one rank's eyes. Bytes belong to the step that issued them, so a report is final when
-// the step's publish is done: EndStep returns the report of the step before.
+// One step, in one rank's eyes. Bytes belong to the step that issued them, so a report is final
+// when the step's publish is done: EndStep returns the report of the step before.
 struct StepReport {
   int64_t step = -1;  // from 1; 0 when there is none yet
   double loss = 0;    // sum over ranks in rank order, fp64
@@ -26,7 +26,7 @@ struct StepReport {
 
   struct PerLevel {
     std::string name;
-    int64_t sent_bytes = 0, received_bytes = 0;  // of this rank, unit traffic
+    int64_t sent_bytes = 0, received_bytes = 0;            // of this rank, unit traffic
     int64_t node_sent_bytes = 0, node_received_bytes = 0;  // the same, summed over its node's ranks
     int64_t planned_sent_bytes = 0, planned_received_bytes = 0;  // what its plans say
     absl::Duration exposed;  // application blocked while this level was the unfinished one

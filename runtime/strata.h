@@ -3,8 +3,8 @@
 /* The C interface of Strata: the verbs of runtime/runtime.h over opaque handles.
  *
  * Every function returns a code; strata_last_error() is the message of the last one that was not
- * STRATA_OK on this thread. Calls block, at most the runtime's timeout; one thread at a time. Strings
- * and arrays are the caller's and are read during the call only. */
+ * STRATA_OK on this thread. Calls block, at most the runtime's timeout; one thread at a time.
+ * Strings and arrays are the caller's and are read during the call only. */
 #include <stddef.h>
 #include <stdint.h>
 
@@ -15,13 +15,13 @@ extern "C" {
 /* Numbers are those of absl::StatusCode. */
 typedef enum strata_status {
   STRATA_OK = 0,
-  STRATA_INVALID_ARGUMENT = 3,    /* the caller's mistake: nothing has changed */
+  STRATA_INVALID_ARGUMENT = 3, /* the caller's mistake: nothing has changed */
   STRATA_DEADLINE_EXCEEDED = 4,
   STRATA_RESOURCE_EXHAUSTED = 8,  /* over budget; the message has the key to change */
   STRATA_FAILED_PRECONDITION = 9, /* the caller's mistake, or ranks that are out of step */
   STRATA_ABORTED = 10,
-  STRATA_INTERNAL = 13,           /* the library's mistake */
-  STRATA_UNAVAILABLE = 14,        /* a peer is lost */
+  STRATA_INTERNAL = 13,    /* the library's mistake */
+  STRATA_UNAVAILABLE = 14, /* a peer is lost */
   STRATA_DATA_LOSS = 15
 } strata_status;
 
@@ -36,36 +36,36 @@ typedef enum strata_optimizer { STRATA_ADAMW = 0, STRATA_SGD = 1 } strata_optimi
 
 typedef struct strata_runtime strata_runtime;
 
-/* Fill with strata_options_init, then change what should differ. Rank, size and rendezvous come from
- * the environment: torchrun's, Slurm's, Open MPI's, PMIx's or STRATA_*. */
+/* Fill with strata_options_init, then change what should differ. Rank, size and rendezvous come
+ * from the environment: torchrun's, Slurm's, Open MPI's, PMIx's or STRATA_*. */
 typedef struct strata_options {
-  const char* layout;       /* a preset: "zero3", "iig", ... */
-  const char* transport;    /* between nodes: "ucx" or "tcp" */
+  const char* layout;    /* a preset: "zero3", "iig", ... */
+  const char* transport; /* between nodes: "ucx" or "tcp" */
   strata_dtype compute_dtype, gradient_dtype;
-  int accumulation;         /* micro-steps per step */
-  int64_t prefetch_bytes;   /* budget of unit memory */
-  float clip;               /* largest global gradient norm; 0: none */
+  int accumulation;       /* micro-steps per step */
+  int64_t prefetch_bytes; /* budget of unit memory */
+  float clip;             /* largest global gradient norm; 0: none */
   strata_optimizer optimizer;
   float learning_rate, weight_decay, beta1, beta2, epsilon, momentum;
-  double timeout_seconds;   /* of every wait */
-  const char* trace;        /* file for a timeline, or NULL */
+  double timeout_seconds; /* of every wait */
+  const char* trace;      /* file for a timeline, or NULL */
 } strata_options;
 
 typedef struct strata_parameter {
-  const char* name;   /* unique in the runtime */
+  const char* name; /* unique in the runtime */
   int64_t elements;
 } strata_parameter;
 
-/* Writes the initial values of elements [first, first + count) of parameter number `parameter` of the
- * unit that is being added. */
+/* Writes the initial values of elements [first, first + count) of parameter number `parameter` of
+ * the unit that is being added. */
 typedef void (*strata_initializer)(void* context, int parameter, int64_t first, int64_t count,
                                    float* values);
 
 typedef struct strata_report {
-  int64_t step;             /* 0: none yet */
-  double loss;              /* sum over ranks */
+  int64_t step; /* 0: none yet */
+  double loss;  /* sum over ranks */
   double norm_before_clip, norm_after_clip;
-  int skipped;              /* a gradient was not finite on some rank */
+  int skipped;                        /* a gradient was not finite on some rank */
   int64_t sent_bytes, received_bytes; /* of this rank, over all levels */
   double seconds, compute_seconds;
 } strata_report;

@@ -14,16 +14,26 @@ namespace {
 
 const char* Name(Trace::Kind kind) {
   switch (kind) {
-    case Trace::Kind::kCompute: return "compute";
-    case Trace::Kind::kAcquire: return "wait acquire";
-    case Trace::Kind::kEndStep: return "wait end step";
-    case Trace::Kind::kFlush: return "wait flush";
-    case Trace::Kind::kGather: return "gather";
-    case Trace::Kind::kPublish: return "publish";
-    case Trace::Kind::kReduce: return "reduce";
-    case Trace::Kind::kBoundary: return "boundary reduce";
-    case Trace::Kind::kOptimizer: return "optimizer";
-    case Trace::Kind::kExchange: return "exchange";
+    case Trace::Kind::kCompute:
+      return "compute";
+    case Trace::Kind::kAcquire:
+      return "wait acquire";
+    case Trace::Kind::kEndStep:
+      return "wait end step";
+    case Trace::Kind::kFlush:
+      return "wait flush";
+    case Trace::Kind::kGather:
+      return "gather";
+    case Trace::Kind::kPublish:
+      return "publish";
+    case Trace::Kind::kReduce:
+      return "reduce";
+    case Trace::Kind::kBoundary:
+      return "boundary reduce";
+    case Trace::Kind::kOptimizer:
+      return "optimizer";
+    case Trace::Kind::kExchange:
+      return "exchange";
   }
   return "";
 }
@@ -63,9 +73,10 @@ absl::Status Trace::Write(const std::string& path, int process,
   std::unique_ptr<std::FILE, CloseFile> file(std::fopen(partial.c_str(), "w"));
   if (file == nullptr) return FileError(path);
   absl::FPrintF(file.get(), "{\"displayTimeUnit\":\"ms\",\"traceEvents\":[\n");
-  absl::FPrintF(file.get(),
-                "{\"ph\":\"M\",\"pid\":%d,\"name\":\"process_name\",\"args\":{\"name\":\"rank %d\"}}",
-                process, process);
+  absl::FPrintF(
+      file.get(),
+      "{\"ph\":\"M\",\"pid\":%d,\"name\":\"process_name\",\"args\":{\"name\":\"rank %d\"}}",
+      process, process);
   static constexpr const char* kTracks[] = {"application", "gather lane", "reduce lane"};
   for (int track = 0; track < 3; ++track) {
     absl::FPrintF(file.get(),
@@ -76,11 +87,12 @@ absl::Status Trace::Write(const std::string& path, int process,
   for (const Span& span : spans_) {
     std::string name = Name(span.kind);
     if (span.unit != kNoUnit) name += " " + Escaped(unit_names[Index(span.unit)]);
-    absl::FPrintF(file.get(),
-                  ",\n{\"ph\":\"X\",\"pid\":%d,\"tid\":%d,\"name\":\"%s\",\"ts\":%.3f,\"dur\":%.3f}",
-                  process, static_cast<int>(span.track), name,
-                  absl::ToDoubleMicroseconds(span.begin - absl::UnixEpoch()),
-                  absl::ToDoubleMicroseconds(span.end - span.begin));
+    absl::FPrintF(
+        file.get(),
+        ",\n{\"ph\":\"X\",\"pid\":%d,\"tid\":%d,\"name\":\"%s\",\"ts\":%.3f,\"dur\":%.3f}", process,
+        static_cast<int>(span.track), name,
+        absl::ToDoubleMicroseconds(span.begin - absl::UnixEpoch()),
+        absl::ToDoubleMicroseconds(span.end - span.begin));
   }
   absl::FPrintF(file.get(), "\n]}\n");
   if (std::ferror(file.get()) != 0 || std::fclose(file.release()) != 0) return FileError(path);

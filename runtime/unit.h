@@ -23,11 +23,11 @@ struct UnitSpec {
 };
 
 // Writes the initial f32 values of elements [first, first + values.size()) of spec.parameters[p].
-using Initializer =
-    absl::FunctionRef<void(int parameter, int64_t first, std::span<float> values)>;
+using Initializer = absl::FunctionRef<void(int parameter, int64_t first, std::span<float> values)>;
 
-// Where the parameters of a spec lie in their unit, in elements. Each parameter begins at a multiple
-// of 64 elements, so that its memory is aligned for vectors; gaps are zero and count as elements.
+// Where the parameters of a spec lie in their unit, in elements. Each parameter begins at a
+// multiple of 64 elements, so that its memory is aligned for vectors; gaps are zero and count as
+// elements.
 struct UnitShape {
   std::vector<int64_t> offsets;  // per parameter
   int64_t elements = 0;          // of the unit, gaps included

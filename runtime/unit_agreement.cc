@@ -22,8 +22,8 @@ struct Summary {
 Digest DigestOf(const UnitSpec& spec) {
   std::string text = absl::StrCat(spec.name.size(), ":", spec.name);
   for (const ParameterSpec& parameter : spec.parameters) {
-    absl::StrAppend(&text, ";", parameter.name.size(), ":", parameter.name, ",",
-                    parameter.elements, ",", parameter.group);
+    absl::StrAppend(&text, ";", parameter.name.size(), ":", parameter.name, ",", parameter.elements,
+                    ",", parameter.group);
   }
   Sha256 sha;
   sha.Update(std::as_bytes(std::span(text)));
@@ -83,9 +83,9 @@ void UnitAgreement::OnUnits() {
                       sizeof(Digest)) == 0) {
         continue;
       }
-      return core_.fail(absl::FailedPreconditionError(
-          absl::StrCat("unit ", u, " (here \"", core_.units[u].spec.name, "\") is declared otherwise",
-                       " on rank ", rank, " than on rank 0: names, sizes and groups must be equal")));
+      return core_.fail(absl::FailedPreconditionError(absl::StrCat(
+          "unit ", u, " (here \"", core_.units[u].spec.name, "\") is declared otherwise",
+          " on rank ", rank, " than on rank 0: names, sizes and groups must be equal")));
     }
   }
   core_.fail(absl::InternalError("digests of units differ, but those of each unit are equal"));

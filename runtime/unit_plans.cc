@@ -51,8 +51,8 @@ absl::StatusOr<std::shared_ptr<const UnitPlans>> PlanCache::Plans(int64_t elemen
                                                               rest, self_, gradients)));
   }
   if (!(layout.optimizer == all)) {
-    STRATA_ASSIGN_OR_RETURN(
-        plans->spread, count(PlanGather(topology_, s.reduced, s.optimizer, self_, gradients)));
+    STRATA_ASSIGN_OR_RETURN(plans->spread,
+                            count(PlanGather(topology_, s.reduced, s.optimizer, self_, gradients)));
   }
   if (!(layout.parameters == layout.optimizer)) {
     STRATA_ASSIGN_OR_RETURN(

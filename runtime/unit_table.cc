@@ -82,8 +82,8 @@ UnitTable::UnitTable(const Topology& topology, Rank self, const EngineOptions& o
 
 absl::Status UnitTable::Check(const UnitSpec& spec) {
   if (spec.name.empty() || unit_names_.contains(spec.name)) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        "unit \"", spec.name, "\": the name is ", spec.name.empty() ? "empty" : "used already"));
+    return absl::InvalidArgumentError(absl::StrCat("unit \"", spec.name, "\": the name is ",
+                                                   spec.name.empty() ? "empty" : "used already"));
   }
   const int groups = static_cast<int>(options_.optimizer.groups.size());
   std::set<std::string> own;
@@ -97,8 +97,8 @@ absl::Status UnitTable::Check(const UnitSpec& spec) {
       return absl::InvalidArgumentError(absl::StrCat(what, parameter.elements, " elements"));
     }
     if (parameter.group < 0 || parameter.group >= groups) {
-      return absl::InvalidArgumentError(absl::StrCat(what, "group ", parameter.group,
-                                                     " does not exist: there are ", groups));
+      return absl::InvalidArgumentError(
+          absl::StrCat(what, "group ", parameter.group, " does not exist: there are ", groups));
     }
   }
   return absl::OkStatus();
@@ -121,17 +121,16 @@ absl::Status UnitTable::Allocate(Unit& unit, const UnitShards& shards) {
   if (same_shards && same_type) {
     unit.parameters = unit.master;
   } else {
-    STRATA_RETURN_IF_ERROR(allocate(unit.parameters,
-                                    shards.parameters.OwnedElements(self_) * compute_size,
-                                    "parameters"));
+    STRATA_RETURN_IF_ERROR(allocate(
+        unit.parameters, shards.parameters.OwnedElements(self_) * compute_size, "parameters"));
   }
   if (same_shards) {
     unit.published = unit.parameters;
   } else if (same_type) {
     unit.published = unit.master;
   } else {
-    STRATA_RETURN_IF_ERROR(allocate(unit.published, unit.optimizer_elements * compute_size,
-                                    "parameters to publish"));
+    STRATA_RETURN_IF_ERROR(
+        allocate(unit.published, unit.optimizer_elements * compute_size, "parameters to publish"));
   }
   STRATA_RETURN_IF_ERROR(
       allocate(unit.accumulator, unit.gradient_elements * 4, "gradient accumulator"));
@@ -150,8 +149,7 @@ void UnitTable::Initialise(Unit& unit, const UnitShards& shards, const Initializ
   // The parameters' shard contains the optimizer's: one pass writes both.
   ForEachPacked(shards.parameters.Owned(self_), [&](int64_t first, int64_t packed, int64_t size) {
     for (int64_t at = first; at < first + size;) {
-      const int64_t end =
-          NextBoundary(kept, at, std::min(first + size, at + kInitialElements));
+      const int64_t end = NextBoundary(kept, at, std::min(first + size, at + kInitialElements));
       const std::span<float> values(buffer->data(), static_cast<size_t>(end - at));
       FillElements(unit.spec, unit.shape, at, values, init);
       Convert({.dst_dtype = dtype,
@@ -185,8 +183,7 @@ absl::StatusOr<UnitId> UnitTable::Add(const UnitSpec& spec, const Initializer& i
                           MakeUnitShards(topology_, options_.layout, unit.shape.elements));
   unit.optimizer_elements = shards.optimizer.OwnedElements(self_);
   unit.gradient_elements = shards.gradients.OwnedElements(self_);
-  unit.optimizer_ranges =
-      MakeOptimizerRanges(spec, unit.shape, shards.optimizer.Owned(self_));
+  unit.optimizer_ranges = MakeOptimizerRanges(spec, unit.shape, shards.optimizer.Owned(self_));
   for (const ElementRange& range : shards.reduced.Owned(self_)) {
     const int64_t begin = shards.optimizer.PackedOffset(self_, range.begin);
     unit.counted.push_back({begin, begin + range.size()});

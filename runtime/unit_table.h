@@ -45,11 +45,12 @@ struct Unit {
   // Compute dtype. The whole unit, at the address that the application sees, when parameters are
   // replicated everywhere. One with `master` when both are f32 shards of the same layout.
   FlatBuffer parameters;
-  FlatBuffer master;       // f32, optimizer's shard
-  FlatBuffer published;    // compute dtype, optimizer's shard; one with `master` when f32, or with
-                           // `parameters` when these have the same shards
-  FlatBuffer accumulator;  // f32, gradients' shard; its front is the step's gradient at the boundary
-  FlatBuffer moments[2];   // f32, optimizer's shard; AdamW has both, SGD with momentum the first
+  FlatBuffer master;     // f32, optimizer's shard
+  FlatBuffer published;  // compute dtype, optimizer's shard; one with `master` when f32, or with
+                         // `parameters` when these have the same shards
+  FlatBuffer
+      accumulator;        // f32, gradients' shard; its front is the step's gradient at the boundary
+  FlatBuffer moments[2];  // f32, optimizer's shard; AdamW has both, SGD with momentum the first
 
   std::vector<OptimizerRange> optimizer_ranges;
   std::vector<ElementRange> counted;  // of the optimizer's shard: what this rank adds to the norm
@@ -60,8 +61,7 @@ struct Unit {
 class UnitTable {
  public:
   // All borrowed.
-  UnitTable(const Topology& topology, Rank self, const EngineOptions& options,
-            ShardMemory& memory);
+  UnitTable(const Topology& topology, Rank self, const EngineOptions& options, ShardMemory& memory);
 
   // InvalidArgument on a name used twice, a negative size, a group that does not exist.
   absl::StatusOr<UnitId> Add(const UnitSpec& spec, const Initializer& init);

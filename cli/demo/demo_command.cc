@@ -12,7 +12,8 @@ namespace {
 
 constexpr char kFooter[] =
     "Trains a byte-level GPT in an emulated cluster (see `strata lab run --help`), flat and then\n"
-    "hierarchical, and compares the two. Ideal is the least time a step could take on these links.\n"
+    "hierarchical, and compares the two. Ideal is the least time a step could take on these "
+    "links.\n"
     "Example:\n"
     "  strata demo --text corpus.txt --json demo.json";
 

@@ -37,16 +37,31 @@ absl::Status WriteFile(const std::string& path, const std::string& text) {
 
 std::vector<std::string> Command(const DemoOptions& options, const std::string& layout,
                                  const std::string& prefix) {
-  return {"/proc/self/exe", "lab", "run",
-          "--nodes", absl::StrCat(options.nodes),
-          "--ranks-per-node", absl::StrCat(options.ranks_per_node),
-          "--link", options.link, "--",
-          "/proc/self/exe", "train", absl::StrCat(options.folder, "/demo.yaml"),
-          "--set", absl::StrCat("layout=", layout),
-          "--set", absl::StrCat("data.text=", options.text),
-          "--set", absl::StrCat("train.steps=", options.steps),
-          "--set", absl::StrCat("network.rate=", options.link),
-          "--metrics", prefix + ".jsonl", "--trace", prefix + ".trace.json"};
+  return {"/proc/self/exe",
+          "lab",
+          "run",
+          "--nodes",
+          absl::StrCat(options.nodes),
+          "--ranks-per-node",
+          absl::StrCat(options.ranks_per_node),
+          "--link",
+          options.link,
+          "--",
+          "/proc/self/exe",
+          "train",
+          absl::StrCat(options.folder, "/demo.yaml"),
+          "--set",
+          absl::StrCat("layout=", layout),
+          "--set",
+          absl::StrCat("data.text=", options.text),
+          "--set",
+          absl::StrCat("train.steps=", options.steps),
+          "--set",
+          absl::StrCat("network.rate=", options.link),
+          "--metrics",
+          prefix + ".jsonl",
+          "--trace",
+          prefix + ".trace.json"};
 }
 
 // Starts `words` with both outputs in `log`. The child dies with this process.

@@ -9,8 +9,8 @@ namespace strata {
 
 // What the demo compares, and where.
 struct DemoOptions {
-  std::string text;            // file to train on
-  std::string folder;          // for metrics, timelines and logs; made if it is not there
+  std::string text;    // file to train on
+  std::string folder;  // for metrics, timelines and logs; made if it is not there
   std::string link = "100mbit";
   int nodes = 2;
   int ranks_per_node = 2;

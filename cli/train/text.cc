@@ -19,9 +19,9 @@ absl::StatusOr<Text> Text::Load(const std::string& path, int64_t context) {
     text.bytes_.insert(text.bytes_.end(), part, part + file.gcount());
   }
   if (!file.is_open() || file.bad()) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        "data.text: cannot read \"", path, "\": ", std::strerror(errno),
-        "; give any text file, for example --set data.text=corpus.txt"));
+    return absl::InvalidArgumentError(
+        absl::StrCat("data.text: cannot read \"", path, "\": ", std::strerror(errno),
+                     "; give any text file, for example --set data.text=corpus.txt"));
   }
   const int64_t size = static_cast<int64_t>(text.bytes_.size());
   text.training_bytes_ = size - size / 10;

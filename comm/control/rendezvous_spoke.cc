@@ -82,8 +82,8 @@ void RendezvousSpoke::SayHello(tcp::socket socket) {
   connection_->Listen(
       [this](ControlKind kind, absl::string_view message) { OnMessage(kind, message); },
       [this](const absl::Status& why) {
-        End(absl::UnavailableError(absl::StrCat(Hub(), " went away while the ranks met: ",
-                                                std::string(why.message()))));
+        End(absl::UnavailableError(
+            absl::StrCat(Hub(), " went away while the ranks met: ", std::string(why.message()))));
       });
   connection_->Send(ControlKind::kHello, options_.self.Encode());
 }

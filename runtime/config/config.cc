@@ -124,8 +124,8 @@ absl::StatusOr<Config> Config::Load(const std::string& file,
   text << stream.rdbuf();
   stream.peek();  // a folder opens, reads as empty, and fails here
   if (!stream.is_open() || stream.bad()) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("configuration file ", file, " cannot be read: does it exist, and is it a file?"));
+    return absl::InvalidArgumentError(absl::StrCat(
+        "configuration file ", file, " cannot be read: does it exist, and is it a file?"));
   }
   return Parse(text.str(), file, overrides);
 }

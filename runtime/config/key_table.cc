@@ -155,8 +155,8 @@ std::span<const Key> Keys() { return Table(); }
 
 int FindKey(absl::string_view path) {
   const auto keys = Keys();
-  const auto found = std::find_if(keys.begin(), keys.end(),
-                                  [path](const Key& key) { return key.path == path; });
+  const auto found =
+      std::find_if(keys.begin(), keys.end(), [path](const Key& key) { return key.path == path; });
   return found == keys.end() ? -1 : static_cast<int>(found - keys.begin());
 }
 

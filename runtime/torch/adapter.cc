@@ -146,8 +146,8 @@ absl::StatusOr<TorchUnit*> TorchAdapter::AddUnit(const std::string& name,
       spec.parameters.push_back({absl::StrCat(name, ".", item.key()), item.value().numel(), 0});
       values.push_back(item.value().detach().to(torch::kFloat32).contiguous());
     }
-    absl::StatusOr<UnitId> id = runtime_.AddUnit(
-        spec, [&](int parameter, int64_t first, std::span<float> out) {
+    absl::StatusOr<UnitId> id =
+        runtime_.AddUnit(spec, [&](int parameter, int64_t first, std::span<float> out) {
           std::memcpy(out.data(), values[parameter].data_ptr<float>() + first,
                       out.size() * sizeof(float));
         });

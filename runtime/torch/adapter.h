@@ -15,16 +15,16 @@ namespace strata {
 
 class TorchAdapter;
 
-// A libtorch module whose parameters are one unit. Between its uses their memory is gone; it is back,
-// at the same addresses, whenever the module runs, forward or backward.
+// A libtorch module whose parameters are one unit. Between its uses their memory is gone; it is
+// back, at the same addresses, whenever the module runs, forward or backward.
 class TorchUnit {
  public:
   TorchUnit(TorchAdapter& adapter, UnitId id, std::shared_ptr<torch::nn::Module> module, int uses);
   ~TorchUnit();
 
-  // Runs `layer`, which may use the module's parameters, with the unit gathered, and sees to it that
-  // the unit is gathered again before the backward pass goes through what `layer` returned. Inside
-  // TorchAdapter::Forward or Evaluate only.
+  // Runs `layer`, which may use the module's parameters, with the unit gathered, and sees to it
+  // that the unit is gathered again before the backward pass goes through what `layer` returned.
+  // Inside TorchAdapter::Forward or Evaluate only.
   torch::Tensor Call(absl::FunctionRef<torch::Tensor()> layer);
 
  private:
@@ -47,16 +47,16 @@ class TorchUnit {
   std::vector<torch::Tensor> parameters_;
   std::vector<std::vector<int64_t>> sizes_;
   std::vector<std::shared_ptr<torch::autograd::Node>> accumulators_;
-  int calls_ = 0;              // of this pass
-  bool in_backward_ = false;   // held for the backward pass
+  int calls_ = 0;             // of this pass
+  bool in_backward_ = false;  // held for the backward pass
   size_t gradients_ready_ = 0;
 };
 
 // Trains libtorch C++ modules on a Runtime. libtorch modules have no hooks on forward: the model
 // calls its layers through TorchUnit::Call. A parameter's gradient is written straight into the
-// unit's gradient buffer; when every parameter of the unit has its gradient, the unit is reduced and
-// released. Tied weights are one unit with several uses, held from the first to the last.
-// One thread. No exception leaves a public function.
+// unit's gradient buffer; when every parameter of the unit has its gradient, the unit is reduced
+// and released. Tied weights are one unit with several uses, held from the first to the last. One
+// thread. No exception leaves a public function.
 class TorchAdapter {
  public:
   // `compute` is the runtime's compute dtype. Sets libtorch to one thread: its sums change with the

@@ -47,7 +47,8 @@ struct Block : torch::nn::Module {
 
   torch::Tensor Attend(const torch::Tensor& x) {
     const int64_t batch = x.size(0), length = x.size(1), width = x.size(2);
-    const auto parts = qkv(x).view({batch, length, 3, heads, width / heads}).permute({2, 0, 3, 1, 4});
+    const auto parts =
+        qkv(x).view({batch, length, 3, heads, width / heads}).permute({2, 0, 3, 1, 4});
     const double scale = 1.0 / std::sqrt(static_cast<double>(width / heads));
     auto scores = torch::matmul(parts[0], parts[1].transpose(-2, -1)) * scale;
     const auto future =
@@ -146,8 +147,8 @@ torch::Tensor GptModules::Loss(const Batch& batch, GptLayerCall call) const {
   x = call(layer_count() - 1, [&] { return state_->final_norm->norm(x); });
   const auto logits = call(0, [&] { return state_->embedding->Project(x); });
   const auto targets = ToTensor(batch.targets, batch.sequences);
-  return torch::nn::functional::cross_entropy(
-      logits.to(torch::kFloat32).view({-1, kVocabulary}), targets.view({-1}));
+  return torch::nn::functional::cross_entropy(logits.to(torch::kFloat32).view({-1, kVocabulary}),
+                                              targets.view({-1}));
 }
 
 }  // namespace strata

@@ -25,8 +25,8 @@ struct GptLayer {
 using GptLayerCall =
     absl::FunctionRef<torch::Tensor(size_t index, absl::FunctionRef<torch::Tensor()> compute)>;
 
-// A pre-norm GPT over bytes: embedding (tied to the output projection), `layers` blocks, final norm.
-// Knows nothing of how its parameters are kept: `GptLoss` computes through a GptLayerCall.
+// A pre-norm GPT over bytes: embedding (tied to the output projection), `layers` blocks, final
+// norm. Knows nothing of how its parameters are kept: `GptLoss` computes through a GptLayerCall.
 class GptModules {
  public:
   explicit GptModules(const GptOptions& options);

@@ -1,5 +1,5 @@
-// One rank that trains several configurations one after the other, in one process, so that a test of
-// many cases starts its processes once. Arguments: CONFIG.yaml CASES.json FOLDER. The cases are
+// One rank that trains several configurations one after the other, in one process, so that a test
+// of many cases starts its processes once. Arguments: CONFIG.yaml CASES.json FOLDER. The cases are
 // [{"name": …, "set": ["key=value", …]}, …]; rank 0 writes FOLDER/NAME.jsonl.
 
 #include <cstdio>

@@ -38,10 +38,13 @@ class Job {
     int rank = 0;
     for (size_t node = 0; node < nodes.size(); ++node) {
       for (int i = 0; i < nodes[node]; ++i, ++rank) {
-        std::vector<std::string> variables = {
-            absl::StrCat("RANK=", rank), absl::StrCat("WORLD_SIZE=", size),
-            "MASTER_ADDR=127.0.0.1", absl::StrCat("MASTER_PORT=", port),
-            absl::StrCat("STRATA_NODE=n", node), "STRATA_TOKEN=test", "STRATA_LOG=off"};
+        std::vector<std::string> variables = {absl::StrCat("RANK=", rank),
+                                              absl::StrCat("WORLD_SIZE=", size),
+                                              "MASTER_ADDR=127.0.0.1",
+                                              absl::StrCat("MASTER_PORT=", port),
+                                              absl::StrCat("STRATA_NODE=n", node),
+                                              "STRATA_TOKEN=test",
+                                              "STRATA_LOG=off"};
         variables.insert(variables.end(), environment.begin(), environment.end());
         Spawn(arguments, std::move(variables));
       }

@@ -1,6 +1,6 @@
 // Trains the GPT of `strata train` in one process, without sharding: every rank's micro-batches one
-// after the other, gradients added in the canonical order by TreeSum. Nothing of comm/, scheduler/ or
-// the runtime's machinery is in here, so its bits are an independent reference. Prints one JSON
+// after the other, gradients added in the canonical order by TreeSum. Nothing of comm/, scheduler/
+// or the runtime's machinery is in here, so its bits are an independent reference. Prints one JSON
 // object: params_sha256 and the loss of the last step.
 
 #include <ATen/Parallel.h>
@@ -97,7 +97,8 @@ class Reference {
   }
 
   std::vector<Values> Reduce(std::vector<Values> parts, bool nodes, bool cluster) const {
-    if (case_.corrupt == "rotated" && (nodes || cluster)) std::rotate(parts.begin(), parts.begin() + 1, parts.end());
+    if (case_.corrupt == "rotated" && (nodes || cluster))
+      std::rotate(parts.begin(), parts.begin() + 1, parts.end());
     if (nodes) parts = SumNodes(parts);
     if (cluster) parts = {TreeSum(parts, 0, parts.size(), dtype())};
     return parts;
@@ -127,10 +128,8 @@ class Reference {
     const uint64_t seed = case_.model.seed + (case_.corrupt == "seed" ? 1 : 0);
     const Text::Storage batch =
         text_.TrainingBatch(seed, index, case_.micro_batch, case_.model.context);
-    const torch::Tensor loss =
-        modules_.Loss(batch.View(), [](size_t, absl::FunctionRef<torch::Tensor()> compute) {
-          return compute();
-        });
+    const torch::Tensor loss = modules_.Loss(
+        batch.View(), [](size_t, absl::FunctionRef<torch::Tensor()> compute) { return compute(); });
     loss.backward();
     const bool dropped = case_.corrupt == "dropped" && step == 1 && micro == 0 && rank == 0;
     for (size_t u = 0; u < units_.size(); ++u) {
@@ -223,8 +222,8 @@ class Reference {
     Sha256 digest;
     for (const Unit& unit : units_) {
       for (size_t p = 0; p < unit.parameters.size(); ++p) {
-        digest.Update(std::as_bytes(std::span(unit.master.data() + unit.offsets[p],
-                                              unit.parameters[p].numel())));
+        digest.Update(std::as_bytes(
+            std::span(unit.master.data() + unit.offsets[p], unit.parameters[p].numel())));
       }
     }
     return digest.HexDigest();

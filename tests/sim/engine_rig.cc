@@ -23,8 +23,7 @@ std::vector<AppAction> OrdinaryTraining(const TrainingShape& shape) {
         const UnitId unit{u};
         actions.push_back({.kind = Kind::kAcquire, .unit = unit, .phase = Phase::kBackward});
         actions.push_back({.kind = Kind::kCompute, .compute = shape.backward});
-        actions.push_back(
-            {.kind = Kind::kGradient, .unit = unit, .step = step, .micro = micro});
+        actions.push_back({.kind = Kind::kGradient, .unit = unit, .step = step, .micro = micro});
         actions.push_back({.kind = Kind::kReduce, .unit = unit});
         actions.push_back({.kind = Kind::kRelease, .unit = unit});
       }
@@ -36,7 +35,8 @@ std::vector<AppAction> OrdinaryTraining(const TrainingShape& shape) {
   return actions;
 }
 
-EngineRig::EngineRig(RigOptions options) : options_(std::move(options)), cluster_(options_.cluster) {
+EngineRig::EngineRig(RigOptions options)
+    : options_(std::move(options)), cluster_(options_.cluster) {
   const absl::StatusOr<Layout> layout = ParseLayout(options_.layout, cluster_.topology());
   if (!layout.ok()) {
     created_ = layout.status();
@@ -64,12 +64,11 @@ absl::Status EngineRig::Create(Rank rank) {
           {.name = absl::StrCat("h.", u, ".", p), .elements = options_.units[u][p]});
     }
     const UnitShape shape = MakeUnitShape(spec);
-    const absl::StatusOr<UnitId> id = self.table->Add(
-        spec, [&](int parameter, int64_t first, std::span<float> values) {
+    const absl::StatusOr<UnitId> id =
+        self.table->Add(spec, [&](int parameter, int64_t first, std::span<float> values) {
           for (size_t i = 0; i < values.size(); ++i) {
-            values[i] =
-                toy::Initial(options_.seed, static_cast<int>(u),
-                             shape.offsets[parameter] + first + static_cast<int64_t>(i));
+            values[i] = toy::Initial(options_.seed, static_cast<int>(u),
+                                     shape.offsets[parameter] + first + static_cast<int64_t>(i));
           }
         });
     if (!id.ok()) return id.status();
@@ -135,29 +134,34 @@ void EngineRig::Next(Rank rank) {
       WriteGradient(rank, action);
       return Next(rank);
     case Kind::kAcquire:
-      return Call(rank, {.kind = EngineCall::Kind::kAcquire, .unit = action.unit,
-                         .phase = action.phase}, action);
+      return Call(rank,
+                  {.kind = EngineCall::Kind::kAcquire, .unit = action.unit, .phase = action.phase},
+                  action);
     case Kind::kReduce:
       return Call(rank, {.kind = EngineCall::Kind::kReduce, .unit = action.unit}, action);
     case Kind::kRelease:
       return Call(rank, {.kind = EngineCall::Kind::kRelease, .unit = action.unit}, action);
     case Kind::kEndStep: {
       const float loss = toy::Noise({options_.seed, Index(rank), action.step, 0}, 0, 0);
-      return Call(rank, {.kind = EngineCall::Kind::kEndStep,
-                         .input = {.loss = loss, .tokens = Index(rank) + 1}}, action);
+      return Call(
+          rank,
+          {.kind = EngineCall::Kind::kEndStep, .input = {.loss = loss, .tokens = Index(rank) + 1}},
+          action);
     }
-    case Kind::kFlush: return Call(rank, {.kind = EngineCall::Kind::kFlush}, action);
-    case Kind::kDigest: return Call(rank, {.kind = EngineCall::Kind::kDigest}, action);
+    case Kind::kFlush:
+      return Call(rank, {.kind = EngineCall::Kind::kFlush}, action);
+    case Kind::kDigest:
+      return Call(rank, {.kind = EngineCall::Kind::kDigest}, action);
   }
 }
 
 void EngineRig::Call(Rank rank, EngineCall call, const AppAction& action) {
   const absl::Time begin = cluster_.control(rank).Now();
-  engine(rank).OnCall(std::move(call), [this, rank, action,
-                                        begin](absl::StatusOr<EngineReply> reply) {
-    longest_call_ = std::max(longest_call_, cluster_.control(rank).Now() - begin);
-    OnReply(rank, action, std::move(reply));
-  });
+  engine(rank).OnCall(
+      std::move(call), [this, rank, action, begin](absl::StatusOr<EngineReply> reply) {
+        longest_call_ = std::max(longest_call_, cluster_.control(rank).Now() - begin);
+        OnReply(rank, action, std::move(reply));
+      });
 }
 
 void EngineRig::OnReply(Rank rank, const AppAction& action, absl::StatusOr<EngineReply> reply) {

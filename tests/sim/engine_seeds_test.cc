@@ -1,6 +1,6 @@
 // Random programs on random clusters with random faults, each from one seed: results equal the
-// reference bit for bit, every call ends by its deadline, memory stays in its budget, and a seed gives
-// the same trace twice. STRATA_SIM_SEEDS says how many (default 200).
+// reference bit for bit, every call ends by its deadline, memory stays in its budget, and a seed
+// gives the same trace twice. STRATA_SIM_SEEDS says how many (default 200).
 #include <algorithm>
 #include <array>
 #include <cstdlib>
@@ -105,7 +105,6 @@ class Scenario {
 
   int Below(int bound) { return static_cast<int>(random_() % static_cast<uint64_t>(bound)); }
   int ranks() const { return std::accumulate(nodes.begin(), nodes.end(), 0); }
-
 
  private:
   using Kind = AppAction::Kind;

@@ -96,7 +96,7 @@ TEST_P(EqualsReference, BitForBit) {
 
 std::vector<Case> Cases() {
   std::vector<Case> cases;
-  const std::vector<std::vector<int>> shapes = {{1},    {4},       {2, 2},    {1, 1, 1, 1},
+  const std::vector<std::vector<int>> shapes = {{1},       {4}, {2, 2}, {1, 1, 1, 1},
                                                 {1, 1, 1}, {5}, {3, 3}, {2, 1}};
   for (const std::vector<int>& nodes : shapes) {
     for (const char* layout :
@@ -208,11 +208,11 @@ TEST(Budget, TooSmallNamesUnitWantedAvailableAndKey) {
   RigOptions options = MakeRig({.layout = "zero3"});
   options.engine.prefetch_bytes = 200'000;
   EngineRig rig(options);
-  EXPECT_THAT(rig.created(),
-              StatusIs(absl::StatusCode::kResourceExhausted,
-                       testing::AllOf(testing::HasSubstr("unit \"h."),
-                                      testing::HasSubstr("262144"), testing::HasSubstr("200000"),
-                                      testing::HasSubstr("prefetch.bytes"))));
+  EXPECT_THAT(
+      rig.created(),
+      StatusIs(absl::StatusCode::kResourceExhausted,
+               testing::AllOf(testing::HasSubstr("unit \"h."), testing::HasSubstr("262144"),
+                              testing::HasSubstr("200000"), testing::HasSubstr("prefetch.bytes"))));
 }
 
 }  // namespace

@@ -78,8 +78,8 @@ struct Reference {
       for (int64_t e = 0; e < run.units[u][p]; ++e) {
         const int64_t at = offsets[u][p] + e;
         const float value = toy::Round(masters[u][at], run.compute_dtype);
-        gradient[at] = toy::Round(toy::Gradient(value, data, static_cast<int>(u), at),
-                                  run.compute_dtype);
+        gradient[at] =
+            toy::Round(toy::Gradient(value, data, static_cast<int>(u), at), run.compute_dtype);
       }
     }
     return gradient;
@@ -163,16 +163,27 @@ struct Reference {
       const double beta2_power = beta2_powers[u] *= static_cast<double>(0.999f);
       const auto size = static_cast<int64_t>(masters[u].size());
       if (run.adam) {
-        AdamW({.parameters = masters[u].data(), .first_moment = first[u].data(),
-               .second_moment = second[u].data(), .gradient = gradients[u].data(),
-               .elements = size, .clip = clip, .learning_rate = 1e-2f, .beta1 = 0.9f,
-               .beta2 = 0.999f, .epsilon = 1e-8f, .weight_decay = run.weight_decay,
-               .beta1_power = beta1_power, .beta2_power = beta2_power});
+        AdamW({.parameters = masters[u].data(),
+               .first_moment = first[u].data(),
+               .second_moment = second[u].data(),
+               .gradient = gradients[u].data(),
+               .elements = size,
+               .clip = clip,
+               .learning_rate = 1e-2f,
+               .beta1 = 0.9f,
+               .beta2 = 0.999f,
+               .epsilon = 1e-8f,
+               .weight_decay = run.weight_decay,
+               .beta1_power = beta1_power,
+               .beta2_power = beta2_power});
       } else {
         Sgd({.parameters = masters[u].data(),
              .momentum = run.momentum != 0 ? first[u].data() : nullptr,
-             .gradient = gradients[u].data(), .elements = size, .clip = clip,
-             .learning_rate = 1e-2f, .momentum_factor = run.momentum,
+             .gradient = gradients[u].data(),
+             .elements = size,
+             .clip = clip,
+             .learning_rate = 1e-2f,
+             .momentum_factor = run.momentum,
              .weight_decay = run.weight_decay});
       }
     }
@@ -192,8 +203,8 @@ ReferenceResult RunReference(const ReferenceRun& run) {
   Sha256 sha;
   for (size_t u = 0; u < run.units.size(); ++u) {
     for (size_t p = 0; p < run.units[u].size(); ++p) {
-      sha.Update(std::as_bytes(std::span(reference.masters[u])
-                                   .subspan(reference.offsets[u][p], run.units[u][p])));
+      sha.Update(std::as_bytes(
+          std::span(reference.masters[u]).subspan(reference.offsets[u][p], run.units[u][p])));
     }
   }
   result.digest = sha.HexDigest();

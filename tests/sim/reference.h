@@ -11,8 +11,8 @@ namespace strata {
 // What a training run of the toy model must give, computed in one place: its own tree, nothing of
 // comm, scheduler or runtime.
 struct ReferenceRun {
-  std::vector<int> nodes{1};                 // ranks per node
-  std::vector<std::vector<int64_t>> units;   // elements of each parameter of each unit
+  std::vector<int> nodes{1};                // ranks per node
+  std::vector<std::vector<int64_t>> units;  // elements of each parameter of each unit
   int steps = 3;
   int accumulation = 1;
   int levels_per_micro_step = 0;  // innermost levels that reduce in every micro-step: 0, 1 or 2
@@ -32,7 +32,7 @@ struct ReferenceRun {
 };
 
 struct ReferenceResult {
-  std::string digest;  // SHA-256 over all master parameters in order, hex
+  std::string digest;         // SHA-256 over all master parameters in order, hex
   std::vector<double> norms;  // before clipping, per step
   std::vector<double> losses;
 };

@@ -84,11 +84,12 @@ std::vector<Case> Cases() {
   return cases;
 }
 
-INSTANTIATE_TEST_SUITE_P(
-    Bounds, StepTime, testing::ValuesIn(Cases()), [](const testing::TestParamInfo<Case>& info) {
-      return absl::StrCat(info.param.layout, "_", static_cast<int>(info.param.compute * 10), "_A",
-                          info.param.accumulation);
-    });
+INSTANTIATE_TEST_SUITE_P(Bounds, StepTime, testing::ValuesIn(Cases()),
+                         [](const testing::TestParamInfo<Case>& info) {
+                           return absl::StrCat(info.param.layout, "_",
+                                               static_cast<int>(info.param.compute * 10), "_A",
+                                               info.param.accumulation);
+                         });
 
 }  // namespace
 }  // namespace strata

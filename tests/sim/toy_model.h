@@ -37,11 +37,10 @@ inline float Round(float value, DType dtype) {
 }
 
 inline float Noise(const Data& data, int unit, int64_t element) {
-  const std::array<uint32_t, 4> words =
-      Philox({static_cast<uint32_t>(element), static_cast<uint32_t>(unit),
-              static_cast<uint32_t>(data.step * 1000 + data.micro),
-              static_cast<uint32_t>(data.position)},
-             {static_cast<uint32_t>(data.seed), static_cast<uint32_t>(data.seed >> 32)});
+  const std::array<uint32_t, 4> words = Philox(
+      {static_cast<uint32_t>(element), static_cast<uint32_t>(unit),
+       static_cast<uint32_t>(data.step * 1000 + data.micro), static_cast<uint32_t>(data.position)},
+      {static_cast<uint32_t>(data.seed), static_cast<uint32_t>(data.seed >> 32)});
   return UniformFloat(words[0]) - 0.5f;
 }
 

@@ -24,8 +24,8 @@ class MemfdMemory final : public SharedMemory {
     const int64_t size = (std::max<int64_t>(1, bytes) + 4095) / 4096 * 4096;
     const int fd = memfd_create("strata-test", MFD_CLOEXEC);
     if (fd < 0 || ftruncate(fd, size) != 0) return absl::ResourceExhaustedError("memfd");
-    void* const memory = mmap(nullptr, static_cast<size_t>(size), PROT_READ | PROT_WRITE,
-                              MAP_SHARED, fd, 0);
+    void* const memory =
+        mmap(nullptr, static_cast<size_t>(size), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
     if (memory == MAP_FAILED) return absl::ResourceExhaustedError("mmap");
     segments_.push_back({fd, {static_cast<std::byte*>(memory), static_cast<size_t>(size)}});
     return segments_.back();

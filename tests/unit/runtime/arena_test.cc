@@ -13,8 +13,8 @@ namespace {
 
 constexpr int64_t kPage = 64 << 10;
 
-using Maker = std::function<absl::StatusOr<std::unique_ptr<UnitArena>>(
-    SharedMemory&, const UnitArena::Options&)>;
+using Maker = std::function<absl::StatusOr<std::unique_ptr<UnitArena>>(SharedMemory&,
+                                                                       const UnitArena::Options&)>;
 
 class Arena : public testing::TestWithParam<bool> {
  protected:
@@ -75,14 +75,15 @@ TEST_P(Arena, SectionsKeepTheirPages) {
   EXPECT_TRUE(arena->TryReserve(1));
 }
 
-INSTANTIATE_TEST_SUITE_P(Kinds, Arena, testing::Bool(), [](const testing::TestParamInfo<bool>& info) {
-  return info.param ? "Alias" : "Flat";
-});
+INSTANTIATE_TEST_SUITE_P(Kinds, Arena, testing::Bool(),
+                         [](const testing::TestParamInfo<bool>& info) {
+                           return info.param ? "Alias" : "Flat";
+                         });
 
 TEST(AliasArenaDeathTest, AReleasedViewIsOutOfReach) {
   MemfdMemory memory;
-  const auto arena = *MakeAliasArena(
-      memory, {.page_bytes = kPage, .section_pages = {1}, .slots = {{kPage}}});
+  const auto arena =
+      *MakeAliasArena(memory, {.page_bytes = kPage, .section_pages = {1}, .slots = {{kPage}}});
   ASSERT_TRUE(arena->TryReserve(0));
   arena->Map(0);
   arena->Address(0)[0] = std::byte{1};

@@ -22,8 +22,8 @@ TEST(MakeClip, NeverExceedsTheLimitAndStaysCloseToIt) {
   for (int i = 0; i < 100000; ++i) {
     const float limit = std::ldexp(1.0f + static_cast<float>(random() % 4096) / 4096,
                                    static_cast<int>(random() % 40) - 30);
-    const double norm =
-        static_cast<double>(limit) * (1 + std::ldexp(static_cast<double>(random() % 1'000'003), -9));
+    const double norm = static_cast<double>(limit) *
+                        (1 + std::ldexp(static_cast<double>(random() % 1'000'003), -9));
     const Clip clip = MakeClip(norm, limit);
     ASSERT_LE(clip.norm_after, static_cast<double>(limit));
     ASSERT_EQ(clip.norm_after, static_cast<double>(clip.factor) * norm);
@@ -33,7 +33,8 @@ TEST(MakeClip, NeverExceedsTheLimitAndStaysCloseToIt) {
 }
 
 TEST(MakeClip, TinyLimitsAndHugeNormsWork) {
-  EXPECT_EQ(MakeClip(1e38, 1e-6f).norm_after, 1e38 * static_cast<double>(MakeClip(1e38, 1e-6f).factor));
+  EXPECT_EQ(MakeClip(1e38, 1e-6f).norm_after,
+            1e38 * static_cast<double>(MakeClip(1e38, 1e-6f).factor));
   EXPECT_LE(MakeClip(1e38, 1e-6f).norm_after, static_cast<double>(1e-6f));
 }
 

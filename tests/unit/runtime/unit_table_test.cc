@@ -46,8 +46,7 @@ TEST_F(UnitTableTest, EveryElementIsInitialisedOnceWhereItIsKept) {
       UnitTable& table = Make(layout, Rank{rank});
       ASSERT_OK(Add(table, spec));
       const Unit& unit = table.units()[0];
-      const UnitShards shards =
-          *MakeUnitShards(topology_, options_.layout, shape.elements);
+      const UnitShards shards = *MakeUnitShards(topology_, options_.layout, shape.elements);
       int64_t packed = 0;
       for (const ElementRange& range : shards.optimizer.Owned(Rank{rank})) {
         for (int64_t e = range.begin; e < range.end; ++e, ++packed) {
