@@ -11,10 +11,6 @@
 #include <cstdlib>
 #include <cstring>
 
-#ifdef STRATA_SANITIZED
-#include <sanitizer/allocator_interface.h>
-#endif
-
 namespace {
 
 constexpr size_t kLarge = 4096;
@@ -52,6 +48,11 @@ void Note(size_t bytes) {
 }  // namespace
 
 #ifdef STRATA_SANITIZED
+
+// Of the sanitizers' own allocator; GCC has the function without its header.
+extern "C" int __sanitizer_install_malloc_and_free_hooks(void (*malloc_hook)(const volatile void*,
+                                                                             size_t),
+                                                         void (*free_hook)(const volatile void*));
 
 namespace {
 
