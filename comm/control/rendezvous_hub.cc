@@ -15,6 +15,8 @@ using boost::system::error_code;
 namespace {
 
 constexpr int kMaxLoggedRefusals = 10;
+// Ranks that come a little later are told too why there will be no world.
+constexpr absl::Duration kLateness = absl::Seconds(1);
 
 }  // namespace
 
@@ -92,13 +94,22 @@ void RendezvousHub::OnHello(Guest& guest, absl::string_view message) {
   absl::StatusOr<ControlHello> hello = ControlHello::Decode(message);
   if (!hello.ok()) {
     // It knows the token, so it is one of us: another version.
-    return End(Annotate(hello.status(), guest.connection->peer()));
+    return Reject(Annotate(hello.status(), guest.connection->peer()));
   }
   guest.hello = *std::move(hello);
   guest.present = true;
   const absl::Status status = Check(guest);
-  if (!status.ok()) return End(status);
+  if (!status.ok()) return Reject(status);
   present_[guest.hello.launcher_rank] = &guest;
+  EndIfComplete();
+}
+
+void RendezvousHub::Reject(absl::Status why) {
+  if (!rejected_.ok()) return EndIfComplete();
+  rejected_ = std::move(why);
+  loop_.PostAt(loop_.Now() + kLateness, [this, alive = alive_] {
+    if (*alive) End(rejected_);
+  });
   EndIfComplete();
 }
 
@@ -124,7 +135,9 @@ absl::Status RendezvousHub::Check(const Guest& guest) const {
 }
 
 void RendezvousHub::EndIfComplete() {
-  if (!finished_ || present_.size() + 1 < options_.self.size) return;
+  if (!finished_) return;
+  if (!rejected_.ok() && guests_.size() + 1 >= options_.self.size) return End(rejected_);
+  if (!rejected_.ok() || present_.size() + 1 < options_.self.size) return;
   std::vector<ControlHello> ranks{options_.self};
   for (const auto& [rank, guest] : present_) ranks.push_back(guest->hello);
   const absl::Status equal = CompareFingerprints(ranks);

@@ -37,6 +37,7 @@ class RendezvousHub {
   void Welcome(boost::asio::ip::tcp::socket socket);
   void OnHello(Guest& guest, absl::string_view message);
   absl::Status Check(const Guest& guest) const;
+  void Reject(absl::Status why);
   void EndIfComplete();
   void OnDeadline();
   void End(absl::Status status);
@@ -49,6 +50,7 @@ class RendezvousHub {
   TimerId deadline_{};
   std::list<Guest> guests_;
   std::map<uint32_t, Guest*> present_;  // by launcher rank
+  absl::Status rejected_;               // why these ranks form no world
   std::string last_refusal_;
   int refusals_ = 0;
 };
