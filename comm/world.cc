@@ -63,6 +63,10 @@ class JoinedWorld final : public World {
   Lane reduce() override { return reduce_.view(); }
   void OnLoss(absl::AnyInvocable<void(absl::Status) &&> lost) override;
   absl::Status Leave(absl::Status why) override;
+  void CloseLanes(absl::Status why) override {
+    gather_.Close(why);
+    reduce_.Close(why);
+  }
 
  private:
   using Shares = absl::StatusOr<std::vector<std::string>>;

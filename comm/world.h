@@ -64,6 +64,10 @@ class World {
   // caller has ended what it started on the lanes. Not in a loop. The verdict of membership, if there
   // is one with another reason than `why`. Once. Lanes stay usable after an OK, until the destructor.
   virtual absl::Status Leave(absl::Status why) = 0;
+
+  // Ends what is on the lanes, now and later, with `why`; after Leave. When this returns, every Done
+  // of before has been called and no transport uses memory that was lent to it. Not in a loop.
+  virtual void CloseLanes(absl::Status why) = 0;
 };
 
 }  // namespace strata

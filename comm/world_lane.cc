@@ -60,4 +60,12 @@ void WorldLane::Start(PlanRunner::Options options) {
   });
 }
 
+void WorldLane::Close(absl::Status why) {
+  RunInLoop(loop_, [&] {
+    runner_->Abort(std::move(why));
+    transports_.clear();
+  });
+  RunInLoop(loop_, [] {});  // what the transports had pending has ended in tasks before this one
+}
+
 }  // namespace strata

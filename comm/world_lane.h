@@ -40,6 +40,9 @@ class WorldLane {
   // Level 0 goes within the node, all others between nodes.
   void Start(PlanRunner::Options options);
 
+  // Ends what runs, now and later, with `why`, and the transports. Not in the loop; after Start.
+  void Close(absl::Status why);
+
   AsioLoop& loop() { return loop_; }
   Lane view() { return {&loop_, stream_.get(), runner_.get()}; }
 

@@ -66,6 +66,10 @@ class Engine {
   // Membership's verdict, or the application's reason to go.
   void Fail(absl::Status why);
 
+  // Whether nothing that refers to this engine is on the lanes or on its way back from them. After
+  // Fail that comes to pass once the lanes are closed, and stays.
+  bool LeftLanes() const { return core_->on_lanes == 0; }
+
   const MemoryReport& memory() const { return memory_; }
   // The timeline so far; see Trace. When nothing runs on the loops any more.
   absl::Status WriteTrace(const std::string& path) const;

@@ -46,6 +46,16 @@ struct EngineCore {
   std::function<void(absl::Status)> fail;  // records it and ends everything
   std::function<void()> progress;          // something ended: look whether waiting calls can end
 
+  // What was given to the lanes and refers to the engine until it has ended, here.
+  int64_t on_lanes = 0;
+  Done Counted(Done ended) {
+    ++on_lanes;
+    return [this, ended = std::move(ended)](absl::Status status) mutable {
+      --on_lanes;
+      std::move(ended)(std::move(status));
+    };
+  }
+
   // Arena slots.
   int ParameterSlot(UnitId unit) const { return Index(unit); }
   int GradientSlot(UnitId unit) const { return static_cast<int>(units.size()) + Index(unit); }

@@ -34,13 +34,14 @@ void Exchange::Start(uint32_t operation, std::string what,
               {.what = std::move(what), .operation = operation});
   const absl::Time begin = core_.control.Now();
   LaneJob::Start(std::move(job), core_.control,
-                 [this, step, begin, ended = std::move(ended)](absl::Status status) mutable {
+                 core_.Counted([this, step, begin,
+                                ended = std::move(ended)](absl::Status status) mutable {
                    core_.meter.End(step);
                    if (!status.ok()) return core_.fail(std::move(status));
                    core_.trace.Add(Trace::Track::kReduceLane, Trace::Kind::kExchange,
                                    Trace::kNoUnit, begin, core_.control.Now());
                    std::move(ended)();
-                 });
+                 }));
 }
 
 }  // namespace strata

@@ -136,6 +136,7 @@ std::string GatherPath::What(const Operation& operation) const {
 void GatherPath::Start(OperationList::iterator operation) {
   operation->started = true;
   operation->begin = core_.control.Now();
+  ++core_.on_lanes;
   const bool gather = operation->kind == SchedulerAction::Kind::kGather;
   const Unit& unit = core_.units[Index(operation->unit)];
   const int slot = core_.ParameterSlot(operation->unit);
@@ -161,6 +162,7 @@ void GatherPath::Start(OperationList::iterator operation) {
 }
 
 void GatherPath::OnEnd(OperationList::iterator operation, absl::Status status) {
+  --core_.on_lanes;
   core_.meter.End(operation->step);
   if (operation->scratch != BufferPool::kNone) scratch_.Give(operation->scratch);
   if (!status.ok()) return core_.fail(std::move(status));

@@ -74,7 +74,7 @@ void GradientPath::Start(JobList::iterator job) {
     AddMicroStages(*job, *stages);
   }
   LaneJob::Start(std::move(stages), core_.control,
-                 [this, job](absl::Status status) { OnEnd(job, std::move(status)); });
+                 core_.Counted([this, job](absl::Status status) { OnEnd(job, std::move(status)); }));
 }
 
 RunOptions GradientPath::MakeRunOptions(const Job& job, int stage) const {

@@ -56,13 +56,14 @@ void MasterDigest::NextUnit(std::shared_ptr<Run> run) {
                .output = run->output.View(),
                .scratch = run->scratch_buffer.View()},
               std::move(options));
-  LaneJob::Start(std::move(job), core_.control, [this, run](absl::Status status) {
+  LaneJob::Start(std::move(job), core_.control, core_.Counted([this, run](absl::Status status) {
     if (!status.ok()) return core_.fail(std::move(status));
     HashPiece(run, 0, 0);
-  });
+  }));
 }
 
 void MasterDigest::HashPiece(std::shared_ptr<Run> run, size_t parameter, int64_t element) {
+  if (!core_.failure.ok()) return;
   const Unit& unit = core_.units[run->unit];
   if (parameter == unit.spec.parameters.size()) {
     ++run->unit;

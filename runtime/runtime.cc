@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "comm/awaited.h"
+#include "comm/loop_calls.h"
 #include "kernels/status.h"
 #include "runtime/engine.h"
 #include "runtime/runtime_options.h"
@@ -26,7 +27,23 @@ struct Runtime::State {
   bool left = false;
 
   absl::StatusOr<EngineReply> Call(EngineCall call);
+  void EndEngine();
 };
+
+// From here on nothing on the loops refers to the engine or to memory. A transport may return what
+// was lent to it late, long after the call that waited for it has failed.
+void Runtime::State::EndEngine() {
+  const absl::Status why = absl::AbortedError("the Runtime has been shut down");
+  RunInLoop(world->control(), [this, why] { engine->Fail(why); });
+  world->CloseLanes(why);
+  for (bool left_lanes = false; !left_lanes;) {
+    // What a lane is at hands over to its next task, or to the control loop.
+    RunInLoop(*world->gather().loop, [] {});
+    RunInLoop(*world->reduce().loop, [] {});
+    RunInLoop(world->control(), [&] { left_lanes = engine->LeftLanes(); });
+  }
+  RunInLoop(world->control(), [] {});
+}
 
 absl::StatusOr<EngineReply> Runtime::State::Call(EngineCall call) {
   if (left) return absl::FailedPreconditionError("the Runtime has been shut down");
@@ -145,7 +162,9 @@ absl::Status Runtime::Shutdown(absl::Status why) {
   if (state.left) return absl::OkStatus();
   state.left = true;
   const absl::Status left = state.world->Leave(std::move(why));
-  if (state.engine == nullptr || state.options.trace.empty()) return left;
+  if (state.engine == nullptr) return left;
+  state.EndEngine();
+  if (state.options.trace.empty()) return left;
   const absl::Status written = state.engine->WriteTrace(state.options.trace);
   return left.ok() ? written : left;
 }

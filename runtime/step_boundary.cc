@@ -220,9 +220,8 @@ void StepBoundary::UpdateNext() {
                    });
   }
   LaneJob::Start(std::move(job), core_.control,
-                 [this, id = unit.id, begin = core_.control.Now()](absl::Status status) {
-                   OnUpdated(id, begin, std::move(status));
-                 });
+                 core_.Counted([this, id = unit.id, begin = core_.control.Now()](
+                                   absl::Status status) { OnUpdated(id, begin, std::move(status)); }));
 }
 
 void StepBoundary::OnUpdated(UnitId unit, absl::Time begin, absl::Status status) {

@@ -59,8 +59,9 @@ def hit(case, process, port, metrics):
     """Sends the signal; returns when."""
     wait_until(lambda: reached(case["moment"], process, port, metrics), process)
     time.sleep(case["delay"])
+    at = time.monotonic()
     process.send_signal(getattr(signal, case["signal"]))
-    return time.monotonic()
+    return at
 
 
 def result_file(case, rank):
