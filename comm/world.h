@@ -21,15 +21,16 @@ struct WorldOptions {
   int size = 1;
   std::string rendezvous_host = "127.0.0.1";
   int rendezvous_port = 29400;
-  std::string token;           // job token; the same on all ranks, never sent
+  std::string token;              // job token; the same on all ranks, never sent
   std::string transport = "ucx";  // between nodes: "ucx" or "tcp"
-  std::string interface;       // between nodes; empty: the route to the rendezvous host
+  std::string interface;          // between nodes; empty: the route to the rendezvous host
   std::string node;  // ranks with equal strings share a node; empty: boot id, host name and network
                      // namespace
-  std::string fingerprint;     // must be equal on all ranks; a JSON object of strings, differences are named
-  absl::Duration timeout = absl::Seconds(30);    // of rendezvous
+  std::string
+      fingerprint;  // must be equal on all ranks; a JSON object of strings, differences are named
+  absl::Duration timeout = absl::Seconds(30);           // of rendezvous
   absl::Duration heartbeat_timeout = absl::Seconds(5);  // silence after which a rank is lost
-  std::vector<int64_t> credit_bytes;  // per level; empty: defaults
+  std::vector<int64_t> credit_bytes;                    // per level; empty: defaults
 };
 
 // Fills rank, size, host, port and token from the environment: torchrun's names, then Slurm's, Open
@@ -38,8 +39,8 @@ struct WorldOptions {
 absl::StatusOr<WorldOptions> WorldOptionsFromEnvironment();
 
 // The ranks of one job and the way to them: rendezvous, canonical numbering (nodes by their lowest
-// launcher rank, then launcher rank within the node), transports, two lanes, membership by heartbeat. Owns
-// three threads: control loop, gather lane, reduce lane.
+// launcher rank, then launcher rank within the node), transports, two lanes, membership by
+// heartbeat. Owns three threads: control loop, gather lane, reduce lane.
 class World {
  public:
   // Blocks until all ranks are there, at most `timeout`. The error names the ranks that are absent,
@@ -56,17 +57,19 @@ class World {
   virtual Lane reduce() = 0;
 
   // Calls `lost` once, on the control loop, with the first verdict of membership, naming rank
-  // and host: Unavailable, or the code of a caller's error that a rank has failed with. Both lanes have been aborted with it by then. Not after Leave has returned.
+  // and host: Unavailable, or the code of a caller's error that a rank has failed with. Both lanes
+  // have been aborted with it by then. Not after Leave has returned.
   virtual void OnLoss(absl::AnyInvocable<void(absl::Status) &&> lost) = 0;
 
   // Tells the others that this rank has finished and waits until all have; or that it fails with
-  // `why`, which they then report, and waits until they know. Blocks at most `heartbeat_timeout`; the
-  // caller has ended what it started on the lanes. Not in a loop. The verdict of membership, if there
-  // is one with another reason than `why`. Once. Lanes stay usable after an OK, until the destructor.
+  // `why`, which they then report, and waits until they know. Blocks at most `heartbeat_timeout`;
+  // the caller has ended what it started on the lanes. Not in a loop. The verdict of membership, if
+  // there is one with another reason than `why`. Once. Lanes stay usable after an OK, until the
+  // destructor.
   virtual absl::Status Leave(absl::Status why) = 0;
 
-  // Ends what is on the lanes, now and later, with `why`; after Leave. When this returns, every Done
-  // of before has been called and no transport uses memory that was lent to it. Not in a loop.
+  // Ends what is on the lanes, now and later, with `why`; after Leave. When this returns, every
+  // Done of before has been called and no transport uses memory that was lent to it. Not in a loop.
   virtual void CloseLanes(absl::Status why) = 0;
 };
 

@@ -41,8 +41,8 @@ using ReplyDone = absl::AnyInvocable<void(absl::StatusOr<EngineReply>) &&>;
 // All state of the runtime on one rank, and every decision. It never blocks and knows no threads,
 // sockets or clocks but those of its lanes and loop, so the same object runs in production and in
 // simulation. Calls are made, and their replies arrive, on the control loop; a waiting call ends
-// within `timeout`, with the reason. The first error that is not the caller's is final: it ends every
-// waiting call and answers every later one. See docs/architecture.md.
+// within `timeout`, with the reason. The first error that is not the caller's is final: it ends
+// every waiting call and answers every later one. See docs/architecture.md.
 class Engine {
  public:
   struct Environment {

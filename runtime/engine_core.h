@@ -20,8 +20,8 @@ namespace strata {
 struct PendingOperation {
   LaneId lane{};
   uint32_t operation = 0;
-  int outermost = -1;   // level of its plan
-  std::string what;     // `gather unit "h.7"`
+  int outermost = -1;  // level of its plan
+  std::string what;    // `gather unit "h.7"`
   bool started = false;
 };
 
@@ -41,8 +41,8 @@ struct EngineCore {
   StepMeter meter;
   Trace trace;
 
-  int64_t step = 1;  // the one being worked on
-  absl::Status failure;  // the first terminal reason
+  int64_t step = 1;                        // the one being worked on
+  absl::Status failure;                    // the first terminal reason
   std::function<void(absl::Status)> fail;  // records it and ends everything
   std::function<void()> progress;          // something ended: look whether waiting calls can end
 

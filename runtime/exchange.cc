@@ -23,25 +23,23 @@ absl::Status Exchange::Allocate(ShardMemory& memory) {
   return absl::OkStatus();
 }
 
-void Exchange::Start(uint32_t operation, std::string what,
-                     absl::AnyInvocable<void() &&> ended) {
+void Exchange::Start(uint32_t operation, std::string what, absl::AnyInvocable<void() &&> ended) {
   const int64_t step = core_.step;
   core_.meter.IssueExchange(step, plan_);
   auto job = std::make_unique<LaneJob>(core_.reduce);
   // Priority 0: a record is a few hundred bytes, and everyone waits for it.
-  job->AddRun(plan_.plan,
-              {.input = own_.View(), .output = all_.View(), .scratch = scratch_.View()},
+  job->AddRun(plan_.plan, {.input = own_.View(), .output = all_.View(), .scratch = scratch_.View()},
               {.what = std::move(what), .operation = operation});
   const absl::Time begin = core_.control.Now();
-  LaneJob::Start(std::move(job), core_.control,
-                 core_.Counted([this, step, begin,
-                                ended = std::move(ended)](absl::Status status) mutable {
-                   core_.meter.End(step);
-                   if (!status.ok()) return core_.fail(std::move(status));
-                   core_.trace.Add(Trace::Track::kReduceLane, Trace::Kind::kExchange,
-                                   Trace::kNoUnit, begin, core_.control.Now());
-                   std::move(ended)();
-                 }));
+  LaneJob::Start(
+      std::move(job), core_.control,
+      core_.Counted([this, step, begin, ended = std::move(ended)](absl::Status status) mutable {
+        core_.meter.End(step);
+        if (!status.ok()) return core_.fail(std::move(status));
+        core_.trace.Add(Trace::Track::kReduceLane, Trace::Kind::kExchange, Trace::kNoUnit, begin,
+                        core_.control.Now());
+        std::move(ended)();
+      }));
 }
 
 }  // namespace strata

@@ -100,9 +100,8 @@ const CountedPlan& GatherPath::PlanOf(const Operation& operation) const {
 }
 
 bool GatherPath::FirstOfUnit(OperationList::const_iterator operation) const {
-  return std::none_of(operations_.begin(), operation, [&](const Operation& earlier) {
-    return earlier.unit == operation->unit;
-  });
+  return std::none_of(operations_.begin(), operation,
+                      [&](const Operation& earlier) { return earlier.unit == operation->unit; });
 }
 
 void GatherPath::Pump() {
@@ -113,8 +112,8 @@ void GatherPath::Pump() {
     const bool first = FirstOfUnit(operation);
     if (operation->kind == SchedulerAction::Kind::kGather && !operation->has_pages) {
       // A unit has one slot: the gather before this one may still be in it.
-      pages_left = pages_left && first &&
-                   core_.arena->TryReserve(core_.ParameterSlot(operation->unit));
+      pages_left =
+          pages_left && first && core_.arena->TryReserve(core_.ParameterSlot(operation->unit));
       operation->has_pages = pages_left;
       if (pages_left) core_.meter.Memory(core_.step, core_.arena->used_bytes());
     }
@@ -152,8 +151,7 @@ void GatherPath::Start(OperationList::iterator operation) {
   auto done = [this, operation](absl::Status status) {
     core_.control.Post([this, operation, status = std::move(status)] { OnEnd(operation, status); });
   };
-  core_.gather.loop->Post([runner = core_.gather.runner,
-                           plan = PlanOf(*operation).plan, buffers,
+  core_.gather.loop->Post([runner = core_.gather.runner, plan = PlanOf(*operation).plan, buffers,
                            options = std::move(options), done = std::move(done)]() mutable {
     runner->Run(std::move(plan), buffers, std::move(options), std::move(done));
   });

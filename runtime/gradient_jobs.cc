@@ -73,8 +73,9 @@ void GradientPath::Start(JobList::iterator job) {
   } else {
     AddMicroStages(*job, *stages);
   }
-  LaneJob::Start(std::move(stages), core_.control,
-                 core_.Counted([this, job](absl::Status status) { OnEnd(job, std::move(status)); }));
+  LaneJob::Start(std::move(stages), core_.control, core_.Counted([this, job](absl::Status status) {
+    OnEnd(job, std::move(status));
+  }));
 }
 
 RunOptions GradientPath::MakeRunOptions(const Job& job, int stage) const {
@@ -100,16 +101,16 @@ void GradientPath::AddAccumulate(const Job& job, const PlanBuffer& source, DType
   const Unit& unit = core_.units[Index(job.unit)];
   const int64_t size = SizeOf(dtype);
   const Accumulation mode = job.index == 0 ? Accumulation::kSet : Accumulation::kAdd;
-  stages.AddKernel(
-      unit.gradient_elements, std::min(kPieceElements, std::max<int64_t>(1, source.page_bytes / size)),
-      [mode, source, dtype, size, to = unit.accumulator.floats()](int64_t first,
-                                                                  int64_t count) -> KernelCall {
-        return AccumulateCall{.mode = mode,
-                              .dst = to + first,
-                              .src_dtype = dtype,
-                              .src = source.At(first * size),
-                              .elements = count};
-      });
+  stages.AddKernel(unit.gradient_elements,
+                   std::min(kPieceElements, std::max<int64_t>(1, source.page_bytes / size)),
+                   [mode, source, dtype, size, to = unit.accumulator.floats()](
+                       int64_t first, int64_t count) -> KernelCall {
+                     return AccumulateCall{.mode = mode,
+                                           .dst = to + first,
+                                           .src_dtype = dtype,
+                                           .src = source.At(first * size),
+                                           .elements = count};
+                   });
 }
 
 void GradientPath::AddMicroStages(const Job& job, LaneJob& stages) {
@@ -127,20 +128,21 @@ void GradientPath::AddMicroStages(const Job& job, LaneJob& stages) {
   } else {
     JobBuffers& buffers = micro_buffers_[static_cast<size_t>(job.buffers)];
     if (compute != gradient && job.input != Input::kZeros) {
-      stages.AddKernel(
-          unit.shape.elements, std::min(kPieceElements, input.page_bytes / compute_size),
-          [=, to = buffers.input.base](int64_t first, int64_t count) -> KernelCall {
-            return ConvertCall{.dst_dtype = gradient,
-                               .dst = to + first * gradient_size,
-                               .src_dtype = compute,
-                               .src = input.At(first * compute_size),
-                               .elements = count};
-          });
+      stages.AddKernel(unit.shape.elements,
+                       std::min(kPieceElements, input.page_bytes / compute_size),
+                       [=, to = buffers.input.base](int64_t first, int64_t count) -> KernelCall {
+                         return ConvertCall{.dst_dtype = gradient,
+                                            .dst = to + first * gradient_size,
+                                            .src_dtype = compute,
+                                            .src = input.At(first * compute_size),
+                                            .elements = count};
+                       });
       input = buffers.input.View();
     }
-    stages.AddRun(plans.micro.plan,
-                  {.input = input, .output = buffers.output.View(), .scratch = buffers.scratch.View()},
-                  MakeRunOptions(job, job.index));
+    stages.AddRun(
+        plans.micro.plan,
+        {.input = input, .output = buffers.output.View(), .scratch = buffers.scratch.View()},
+        MakeRunOptions(job, job.index));
     AddAccumulate(job, buffers.output.View(), gradient, stages);
   }
   if (job.input == Input::kBuffer) AddZeroPages(job.unit, stages);
@@ -166,9 +168,10 @@ void GradientPath::AddBoundaryStages(const Job& job, LaneJob& stages) {
                        });
       input = buffers.input.View();
     }
-    stages.AddRun(plans.boundary.plan,
-                  {.input = input, .output = buffers.output.View(), .scratch = buffers.scratch.View()},
-                  MakeRunOptions(job, core_.options.accumulation));
+    stages.AddRun(
+        plans.boundary.plan,
+        {.input = input, .output = buffers.output.View(), .scratch = buffers.scratch.View()},
+        MakeRunOptions(job, core_.options.accumulation));
     const FlatBuffer* sum = &buffers.output;
     if (plans.spread) {
       stages.AddRun(plans.spread.plan,
@@ -195,12 +198,11 @@ void GradientPath::AddBoundaryStages(const Job& job, LaneJob& stages) {
                      return ScaleCall{.dst = sums + first, .factor = factor, .elements = count};
                    });
   for (const ElementRange& range : unit.counted) {
-    stages.AddKernel(range.size(), kPieceElements,
-                     [=, begin = range.begin, norm = &norm_](int64_t first,
-                                                             int64_t count) -> KernelCall {
-                       return SumSquaresCall{
-                           .sum = norm, .src = sums + begin + first, .elements = count};
-                     });
+    stages.AddKernel(
+        range.size(), kPieceElements,
+        [=, begin = range.begin, norm = &norm_](int64_t first, int64_t count) -> KernelCall {
+          return SumSquaresCall{.sum = norm, .src = sums + begin + first, .elements = count};
+        });
   }
 }
 

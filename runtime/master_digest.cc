@@ -72,8 +72,8 @@ void MasterDigest::HashPiece(std::shared_ptr<Run> run, size_t parameter, int64_t
   const int64_t elements = unit.spec.parameters[parameter].elements;
   const int64_t count = std::min(kPieceElements, elements - element);
   const int64_t offset = (unit.shape.offsets[parameter] + element) * 4;
-  run->sha.Update(std::span<const std::byte>(run->values).subspan(
-      static_cast<size_t>(offset), static_cast<size_t>(count * 4)));
+  run->sha.Update(std::span<const std::byte>(run->values)
+                      .subspan(static_cast<size_t>(offset), static_cast<size_t>(count * 4)));
   const bool last = element + count == elements;
   core_.control.Post([this, run = std::move(run), parameter, element, count, last]() mutable {
     HashPiece(std::move(run), last ? parameter + 1 : parameter, last ? 0 : element + count);

@@ -51,9 +51,8 @@ absl::StatusOr<EngineReply> Runtime::State::Call(EngineCall call) {
   // Outlives the call when the reply is late.
   auto answer = std::make_shared<Awaited<absl::StatusOr<EngineReply>>>();
   world->control().Post([this, answer, call = std::move(call)]() mutable {
-    engine->OnCall(std::move(call), [answer](absl::StatusOr<EngineReply> reply) {
-      answer->Set(std::move(reply));
-    });
+    engine->OnCall(std::move(call),
+                   [answer](absl::StatusOr<EngineReply> reply) { answer->Set(std::move(reply)); });
   });
   std::optional<absl::StatusOr<EngineReply>> reply = answer->WaitFor(options.timeout + kGrace);
   if (!reply.has_value()) return absl::InternalError("the control loop does not answer");

@@ -79,8 +79,7 @@ void StepBoundary::OnJoins() {
 }
 
 void StepBoundary::Advance() {
-  if (state_ == State::kReduces && gradients_.finished() &&
-      core_.meter.Final(core_.step - 1)) {
+  if (state_ == State::kReduces && gradients_.finished() && core_.meter.Final(core_.step - 1)) {
     reduced_ = core_.control.Now();
     SendRecord();
   }
@@ -171,8 +170,7 @@ void StepBoundary::BeginUpdate() {
   ++core_.step;
   core_.meter.Open(core_.step);
   actions_.clear();
-  const absl::Status status =
-      scheduler_.On({.kind = SchedulerCall::Kind::kEndStep}, actions_);
+  const absl::Status status = scheduler_.On({.kind = SchedulerCall::Kind::kEndStep}, actions_);
   if (!status.ok()) return core_.fail(status);
   if (!core_.gathered()) {
     // Only publishes, and ranks may have used different units: an order that is the same on all.
@@ -190,8 +188,9 @@ void StepBoundary::BeginUpdate() {
   };
   for (const SchedulerAction& action : actions_) list(action.unit);
   for (size_t u = 0; u < core_.units.size(); ++u) list(UnitId(u));
-  const auto changes = std::stable_partition(
-      updates_.begin(), updates_.end(), [&](UnitId unit) { return !skipped && real_[Index(unit)]; });
+  const auto changes = std::stable_partition(updates_.begin(), updates_.end(), [&](UnitId unit) {
+    return !skipped && real_[Index(unit)];
+  });
   for (auto unit = changes; unit != updates_.end(); ++unit) gathers_.EndUpdate(*unit);
   updates_.erase(changes, updates_.end());
   UpdateNext();
@@ -219,9 +218,11 @@ void StepBoundary::UpdateNext() {
                                         .elements = count};
                    });
   }
-  LaneJob::Start(std::move(job), core_.control,
-                 core_.Counted([this, id = unit.id, begin = core_.control.Now()](
-                                   absl::Status status) { OnUpdated(id, begin, std::move(status)); }));
+  LaneJob::Start(
+      std::move(job), core_.control,
+      core_.Counted([this, id = unit.id, begin = core_.control.Now()](absl::Status status) {
+        OnUpdated(id, begin, std::move(status));
+      }));
 }
 
 void StepBoundary::OnUpdated(UnitId unit, absl::Time begin, absl::Status status) {
@@ -241,11 +242,16 @@ std::optional<PendingOperation> StepBoundary::Pending() const {
                             .started = true};
   };
   switch (state_) {
-    case State::kJoins: return exchange(joins_, 0, "joins");
-    case State::kReduces: return gradients_.Pending();
-    case State::kRecord: return exchange(record_, 1, "records");
-    case State::kQuiet: return gathers_.Pending(std::nullopt);
-    default: return std::nullopt;
+    case State::kJoins:
+      return exchange(joins_, 0, "joins");
+    case State::kReduces:
+      return gradients_.Pending();
+    case State::kRecord:
+      return exchange(record_, 1, "records");
+    case State::kQuiet:
+      return gathers_.Pending(std::nullopt);
+    default:
+      return std::nullopt;
   }
 }
 
