@@ -12,6 +12,9 @@ namespace {
 // A line longer than this is passed on in parts, so that memory stays bounded.
 constexpr size_t kLongestLineBytes = 1 << 16;
 
+// Reads of one Pump: a process that writes without end must not keep its caller from signals.
+constexpr int kReadsPerPump = 16;
+
 }  // namespace
 
 // The ranks go on without a reader of our output.
@@ -37,7 +40,7 @@ LineRelay::~LineRelay() { close(pipe_); }
 
 bool LineRelay::Pump() {
   char buffer[1 << 14];
-  for (;;) {
+  for (int reads = 0; reads < kReadsPerPump; ++reads) {
     const ssize_t bytes = read(pipe_, buffer, sizeof(buffer));
     if (bytes > 0) {
       pending_.append(buffer, static_cast<size_t>(bytes));
@@ -51,6 +54,7 @@ bool LineRelay::Pump() {
       return false;
     }
   }
+  return true;
 }
 
 void LineRelay::Finish() {

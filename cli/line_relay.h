@@ -25,8 +25,8 @@ class LineRelay {
 
   int pipe() const { return pipe_; }
 
-  // Reads what is there and passes on the lines that are complete. Does not wait for input. Returns
-  // false at the end of the input, after passing on what was left.
+  // Reads what is there, within bounds, and passes on the lines that are complete. Does not wait for
+  // input. Returns false at the end of the input, after passing on what was left.
   bool Pump();
 
   // Passes on an incomplete last line.
