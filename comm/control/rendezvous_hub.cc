@@ -84,7 +84,7 @@ void RendezvousHub::Welcome(tcp::socket socket) {
       [this, &guest](const absl::Status& why) {
         if (!finished_) return;
         if (!guest.present) return Refuse(guest.connection->peer(), why);
-        End(absl::UnavailableError(
+        Reject(absl::UnavailableError(
             absl::StrCat(LauncherName(guest.hello),
                          " went away while the ranks met: ", std::string(why.message()))));
       });

@@ -1,6 +1,7 @@
 """One rank of faults_test.py: trains case after case, and in some is hit by a signal.
 
-Arguments: STRATA CASES.json FOLDER. A case is {"name", "victim", "signal", "moment", "delay", "set"}.
+Arguments: STRATA CASES.json FOLDER. A case is {"name", "victim", "signal", "moment", "delay",
+"set"}.
 Each rank writes FOLDER/NAME.RANK.json: how its process ended, when, and what it said. The clock is
 the host's, which namespaces do not change.
 """
@@ -12,8 +13,9 @@ import subprocess
 import sys
 import time
 
-STRATA, CASES, FOLDER = sys.argv[1], json.loads(pathlib.Path(sys.argv[2]).read_text()), pathlib.Path(
-    sys.argv[3])
+STRATA = sys.argv[1]
+CASES = json.loads(pathlib.Path(sys.argv[2]).read_text())
+FOLDER = pathlib.Path(sys.argv[3])
 RANK, SIZE = int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"])
 FIRST_PORT = 20000
 LIMIT = 40
@@ -95,6 +97,18 @@ def run(case, port):
     return {"code": code, "end": time.monotonic(), "hit": at, "said": output.read_text()}
 
 
+def processes():
+    """Command lines of all processes of the program under test, but for the cluster itself."""
+    found = []
+    for pid in os.listdir("/proc"):
+        try:
+            if pid.isdigit() and pid != "1" and os.readlink(f"/proc/{pid}/exe") == STRATA:
+                found.append(pathlib.Path(f"/proc/{pid}/cmdline").read_text())
+        except OSError:
+            pass  # it has just ended
+    return found
+
+
 def main():
     for number, case in enumerate(CASES):
         result = {} if RANK == absent(case) else run(case, FIRST_PORT + number)
@@ -105,9 +119,7 @@ def main():
     sockets = pathlib.Path("/proc/net/unix").read_text().splitlines()
     left = {"shared": os.listdir("/dev/shm"),
             "sockets": [line for line in sockets if "strata" in line],
-            "processes": [pathlib.Path(f"/proc/{pid}/cmdline").read_text() for pid in os.listdir("/proc")
-                          if pid.isdigit() and os.path.exists(f"/proc/{pid}/exe")
-                          and os.readlink(f"/proc/{pid}/exe") == STRATA and pid != "1"]}
+            "processes": processes()}
     (FOLDER / f"left.{RANK}.json").write_text(json.dumps(left))
 
 

@@ -16,7 +16,8 @@ import unittest
 import uuid
 
 sys.path.insert(0, str(pathlib.Path(__file__).parents[1] / "support"))
-from strata_process import Strata, processes_with, wait_until  # pylint: disable=wrong-import-position
+# pylint: disable-next=wrong-import-position
+from strata_process import Strata, processes_with, wait_until
 
 TORCH = "--torch" in sys.argv
 if TORCH:
@@ -27,7 +28,8 @@ NODES = RANKS_PER_NODE = 2
 RANKS = range(NODES * RANKS_PER_NODE)
 
 # A step takes about a second on a link of 20 Mbit/s: a signal falls into transfers.
-UNITS = """model: {kind: units, elements: [60000, 50001, 30003], forward_seconds: 0.02, backward_seconds: 0.04}
+UNITS = """model: {kind: units, elements: [60000, 50001, 30003], forward_seconds: 0.02,
+        backward_seconds: 0.04}
 data: {text: TEXT}
 train: {steps: 500, micro_batch: 1, accumulation: 2, eval_every: 0}
 network: {timeout: 6s}
@@ -49,7 +51,8 @@ def lab(config, *options, program=(), link="20mbit", **run_options):
 
 
 def setUpModule():
-    result = STRATA.run("lab", "run", "--nodes", 1, "--ranks-per-node", 1, "--link", "1gbit", "--", "true")
+    result = STRATA.run("lab", "run", "--nodes", 1, "--ranks-per-node", 1, "--link", "1gbit", "--",
+                        "true")
     if result.returncode == 2 and "CAP_SYS_ADMIN" in result.stderr:
         print("SKIPPED: " + result.stderr.strip())
         sys.exit(77)
@@ -91,15 +94,16 @@ class Signals(Case):
         folder.mkdir()
         (folder / "units.yaml").write_text((self.folder / "units.yaml").read_text())
         (folder / "cases.json").write_text(json.dumps(cases))
-        result = STRATA.run("lab", "run", "--nodes", NODES, "--ranks-per-node", RANKS_PER_NODE, "--link",
-                            "20mbit", "--", sys.executable, HERE / "faults_rank.py", STRATA.path,
-                            folder / "cases.json", folder, env=self.environment, timeout=150)
+        result = STRATA.run("lab", "run", "--nodes", NODES, "--ranks-per-node", RANKS_PER_NODE,
+                            "--link", "20mbit", "--", sys.executable, HERE / "faults_rank.py",
+                            STRATA.path, folder / "cases.json", folder, env=self.environment,
+                            timeout=150)
         if result.returncode != 0:
             return [f"{name}: exit code {result.returncode}: {result.stderr}"]
         problems = []
         for case in cases:
-            problems += self.check(case, [json.loads((folder / f"{case['name']}.{rank}.json").read_text())
-                                          for rank in RANKS])
+            problems += self.check(case, [
+                json.loads((folder / f"{case['name']}.{rank}.json").read_text()) for rank in RANKS])
         for rank in RANKS:
             left = json.loads((folder / f"left.{rank}.json").read_text())
             if any(left.values()):
@@ -124,7 +128,8 @@ class Signals(Case):
             good = (code == 1 and 0 < after < 10 and named in said and said.count("\n") == 1
                     and re.search(case["expected"], said) and not NOISE.search(said))
             if not good:
-                problems.append(f"{case['name']}: rank {rank} exited with {code} after {after:.2f} s: {said}")
+                problems.append(
+                    f"{case['name']}: rank {rank} exited with {code} after {after:.2f} s: {said}")
         return problems
 
     def run_all(self, labs):
@@ -140,27 +145,29 @@ class Signals(Case):
         labs = {}
         for transport in ("tcp", "ucx"):
             labs[transport] = [
-                {"name": f"{transport}-{moment}-{layout}-{victim}", "victim": victim, "signal": "SIGKILL",
-                 "moment": moment, "delay": delay + 0.05 * victim, "expected": expected,
+                {"name": f"{transport}-{moment}-{layout}-{victim}", "victim": victim,
+                 "signal": "SIGKILL", "moment": moment, "delay": delay + 0.05 * victim,
+                 "expected": expected,
                  "set": [f"network.transport={transport}", f"layout={layout}"]}
                 for moment, layout, delay, expected in moments for victim in RANKS]
         self.run_all(labs)
 
     def test_a_stopped_rank_ends_the_others_by_deadline(self):
         self.run_all({f"{transport}-{victim}": [
-            {"name": f"{transport}-{victim}", "victim": victim, "signal": "SIGSTOP", "moment": "training",
-             "delay": 0.2, "expected": f"(?={TRAINING}).*no heartbeat for 5s",
+            {"name": f"{transport}-{victim}", "victim": victim, "signal": "SIGSTOP",
+             "moment": "training", "delay": 0.2, "expected": f"(?={TRAINING}).*no heartbeat for 5s",
              "set": [f"network.transport={transport}", "layout=zero3"]}]
             for transport in ("tcp", "ucx") for victim in (0, 3)})
 
     def test_signals_to_the_lab_end_it_quietly(self):
         for number, code in ((signal.SIGINT, 130), (signal.SIGTERM, 143)):
             metrics = self.folder / f"{code}.jsonl"
-            process = STRATA.start("lab", "run", "--nodes", NODES, "--ranks-per-node", RANKS_PER_NODE,
-                                   "--link", "20mbit", "--", STRATA.path, "train",
-                                   self.folder / "units.yaml", "--metrics", metrics, env=self.environment)
+            process = STRATA.start("lab", "run", "--nodes", NODES, "--ranks-per-node",
+                                   RANKS_PER_NODE, "--link", "20mbit", "--", STRATA.path, "train",
+                                   self.folder / "units.yaml", "--metrics", metrics,
+                                   env=self.environment)
             self.addCleanup(process.kill)
-            self.assertTrue(wait_until(lambda: metrics.exists() and "\n" in metrics.read_text()))
+            self.assertTrue(wait_until(lambda m=metrics: m.exists() and "\n" in m.read_text()))
             process.send_signal(number)
             _, errors = process.communicate(timeout=20)
             self.assertEqual(process.returncode, code, errors)
@@ -219,17 +226,18 @@ class BadInput(Case):
         self.expect(['no interface "eth9"', "there are: lo 127.0.0.1, e0", "set network.interface"],
                     "--set", "network.interface=eth9", lines=2)  # the nodes' addresses differ
         for option in ("--metrics", "--trace"):
-            self.expect([f"strata train: {option}: cannot write", "/nowhere/file", "No such file"], option,
-                        "/nowhere/file", lines=2)
+            self.expect([f"strata train: {option}: cannot write", "/nowhere/file", "No such file"],
+                        option, "/nowhere/file", lines=2)
 
     def on_rank(self, rank, script):
         return ["sh", "-c", f'if [ "$RANK" = {rank} ]; then {script}; fi; exec "$@"', "sh"]
 
     def test_ranks_that_differ_are_named(self):
         self.expect(["launcher rank 3 (host node1) was started in a world of 5 ranks",
-                     "give all ranks the same world size"], program=self.on_rank(3, "export WORLD_SIZE=5"))
-        self.expect(['no interface "eth7"', "set network.interface", "rank 2 (host node1) failed"], lines=2,
-                    program=self.on_rank(2, "export STRATA_INTERFACE=eth7"))
+                     "give all ranks the same world size"],
+                    program=self.on_rank(3, "export WORLD_SIZE=5"))
+        self.expect(['no interface "eth7"', "set network.interface", "rank 2 (host node1) failed"],
+                    lines=2, program=self.on_rank(2, "export STRATA_INTERFACE=eth7"))
         self.expect(["refused launcher rank 1", "the job tokens of the two ranks differ",
                      "launcher rank 1 has not come"], "--set", "network.timeout=1s", lines=3,
                     program=self.on_rank(1, "export STRATA_TOKEN=other"))
@@ -253,8 +261,8 @@ class BadInput(Case):
                     program=self.on_rank(0, f'exec {sys.executable} -c "{hold}" "$@"'))
 
     def test_absent_ranks_are_named(self):
-        result = lab(self.folder / "units.yaml", "--set", "network.timeout=1s", env=self.environment,
-                     program=self.on_rank(2, "exit 0"))
+        result = lab(self.folder / "units.yaml", "--set", "network.timeout=1s",
+                     env=self.environment, program=self.on_rank(2, "exit 0"))
         self.assertEqual(result.returncode, 1, result.stderr)
         said = self.said(result)
         self.assertEqual(len(said), 1, result.stderr)
