@@ -43,7 +43,7 @@ void NormSum::AddBlocks(std::span<const float> elements) {
   for (int64_t first = 0; first < blocks; first += kBatch) {
     const int64_t count = std::min(kBatch, blocks - first);
     BlockSquares(elements.data() + first * kBlockElements, count, sums);
-    for (int64_t block = 0; block < count; ++block) AddBlockSum(sums[block]);
+    AddBlockSums({sums, static_cast<size_t>(count)});
   }
   const auto tail = elements.subspan(blocks * kBlockElements);
   if (tail.empty()) return;
@@ -51,6 +51,10 @@ void NormSum::AddBlocks(std::span<const float> elements) {
   std::memcpy(padded, tail.data(), tail.size_bytes());
   BlockSquares(padded, 1, sums);
   AddBlockSum(sums[0]);
+}
+
+void NormSum::AddBlockSums(std::span<const double> sums) {
+  for (const double sum : sums) AddBlockSum(sum);
 }
 
 void NormSum::AddBlockSum(double sum) {

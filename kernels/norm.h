@@ -23,6 +23,9 @@ class NormSum {
   // with the unit. One pass over memory; no allocation.
   void AddBlocks(std::span<const float> elements);
 
+  // Adds sums of whole blocks, made elsewhere in the order of the note above.
+  void AddBlockSums(std::span<const double> sums);
+
   void Add(const NormSum& other);
 
   // Sum of squares, rounded once to nearest even; infinity or NaN when a square was (NaN wins).

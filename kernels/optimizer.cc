@@ -2,23 +2,8 @@
 
 #include <cmath>
 
+#include "kernels/optimizer_factors.h"
 #include "kernels/padded_block.h"
-
-#ifndef STRATA_KERNELS_OPTIMIZER_ONCE_
-#define STRATA_KERNELS_OPTIMIZER_ONCE_
-namespace strata {
-
-struct AdamWFactors {
-  float clip, decay, beta1, one_minus_beta1, beta2, one_minus_beta2, sqrt_correction, epsilon,
-      minus_step_size;
-};
-
-struct SgdFactors {
-  float clip, weight_decay, momentum_factor, minus_learning_rate;
-};
-
-}  // namespace strata
-#endif  // STRATA_KERNELS_OPTIMIZER_ONCE_
 
 #define HWY_DISABLED_TARGETS (HWY_SSSE3 | HWY_AVX3_DL)  // as in elementwise.cc
 #undef HWY_TARGET_INCLUDE
@@ -96,9 +81,9 @@ HWY_EXPORT(SgdBody);
 
 }  // namespace
 
-void AdamW(const AdamWCall& call) {
+AdamWFactors FactorsOf(const AdamWCall& call) {
   const double learning_rate = call.learning_rate;
-  const AdamWFactors factors{
+  return {
       .clip = call.clip,
       .decay = static_cast<float>(1.0 - learning_rate * call.weight_decay),
       .beta1 = call.beta1,
@@ -109,6 +94,17 @@ void AdamW(const AdamWCall& call) {
       .epsilon = call.epsilon,
       .minus_step_size = static_cast<float>(-learning_rate / (1.0 - call.beta1_power)),
   };
+}
+
+SgdFactors FactorsOf(const SgdCall& call) {
+  return {.clip = call.clip,
+          .weight_decay = call.weight_decay,
+          .momentum_factor = call.momentum_factor,
+          .minus_learning_rate = -call.learning_rate};
+}
+
+void AdamW(const AdamWCall& call) {
+  const AdamWFactors factors = FactorsOf(call);
   const auto body = HWY_DYNAMIC_DISPATCH(AdamWBody);
   const int64_t whole = WholeBodies(call.elements), rest = call.elements - whole;
   if (whole > 0) {
@@ -126,10 +122,7 @@ void AdamW(const AdamWCall& call) {
 }
 
 void Sgd(const SgdCall& call) {
-  const SgdFactors factors{.clip = call.clip,
-                           .weight_decay = call.weight_decay,
-                           .momentum_factor = call.momentum_factor,
-                           .minus_learning_rate = -call.learning_rate};
+  const SgdFactors factors = FactorsOf(call);
   const auto body = HWY_DYNAMIC_DISPATCH(SgdBody);
   const bool has_momentum = call.momentum != nullptr;
   const int64_t whole = WholeBodies(call.elements), rest = call.elements - whole;

@@ -10,14 +10,23 @@ install(TARGETS strata_kernels strata_comm strata_scheduler strata_runtime EXPOR
 install(EXPORT strata NAMESPACE strata:: FILE strataTargets.cmake
         DESTINATION ${STRATA_CMAKE_FOLDER})
 install(DIRECTORY kernels comm scheduler runtime DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/strata
-        FILES_MATCHING PATTERN "*.h" PATTERN torch EXCLUDE PATTERN sim EXCLUDE)
+        FILES_MATCHING PATTERN "*.h" PATTERN torch EXCLUDE PATTERN sim EXCLUDE
+        PATTERN cuda EXCLUDE)
 
-# A component of its own: who embeds only the runtime needs no libtorch.
+# Components of their own: who embeds only the runtime needs neither libtorch nor CUDA.
 if(STRATA_TORCH)
   install(TARGETS strata_torch EXPORT strata_torch ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR})
   install(EXPORT strata_torch NAMESPACE strata:: FILE strataTorchTargets.cmake
           DESTINATION ${STRATA_CMAKE_FOLDER})
   install(DIRECTORY runtime/torch DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/strata/runtime
+          FILES_MATCHING PATTERN "*.h")
+endif()
+
+if(STRATA_CUDA)
+  install(TARGETS strata_cuda EXPORT strata_cuda ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR})
+  install(EXPORT strata_cuda NAMESPACE strata:: FILE strataCudaTargets.cmake
+          DESTINATION ${STRATA_CMAKE_FOLDER})
+  install(DIRECTORY kernels/cuda DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/strata/kernels
           FILES_MATCHING PATTERN "*.h")
 endif()
 

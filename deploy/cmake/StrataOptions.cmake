@@ -16,15 +16,16 @@ set(CMAKE_FIND_PACKAGE_TARGETS_GLOBAL ON)
 
 # -ffp-contract=off: a fused multiply-add rounds once where two operations round twice, so the same
 # source would give other bits on another compiler or target. See docs/decisions/0002-arithmetic.md.
-add_compile_options(-Wall -Wextra -Werror=return-type -Wno-missing-field-initializers
-                    -ffp-contract=off -fno-math-errno)
+set(STRATA_FLAGS -Wall -Wextra -Werror=return-type -Wno-missing-field-initializers
+                 -ffp-contract=off -fno-math-errno)
 
 if(STRATA_SANITIZE)
-  add_compile_options(-fsanitize=${STRATA_SANITIZE} -fno-omit-frame-pointer
-                      -fno-sanitize-recover=all)
+  list(APPEND STRATA_FLAGS -fsanitize=${STRATA_SANITIZE} -fno-omit-frame-pointer
+              -fno-sanitize-recover=all)
   add_link_options(-fsanitize=${STRATA_SANITIZE})
   add_compile_definitions(STRATA_SANITIZED=1)
 endif()
+add_compile_options("$<$<NOT:$<COMPILE_LANGUAGE:CUDA>>:${STRATA_FLAGS}>")
 
 find_program(STRATA_CCACHE ccache)
 if(STRATA_CCACHE AND NOT CMAKE_CXX_COMPILER_LAUNCHER)

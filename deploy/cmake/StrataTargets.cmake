@@ -14,7 +14,7 @@ function(strata_layer name)
   target_link_libraries(strata_${name} PUBLIC ${LAYER_DEPENDS} PRIVATE ${LAYER_PRIVATE})
 endfunction()
 
-# strata_test(NAME RING unit|contract|sim|proc|netns|lint|install [SERIAL] [TIMEOUT s]
+# strata_test(NAME RING unit|contract|sim|proc|netns|gpu|lint|install [SERIAL] [TIMEOUT s]
 #             SOURCES … LINK …): one GoogleTest binary, registered as one CTest test, labelled by ring.
 function(strata_test name)
   cmake_parse_arguments(TEST "SERIAL" "RING;TIMEOUT" "SOURCES;LINK" ${ARGN})
