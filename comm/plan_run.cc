@@ -10,6 +10,7 @@ PlanRun::PlanRun(std::shared_ptr<const Plan> plan_in, const PlanShape& shape_in)
       missing_dependencies(plan->steps.size()),
       states(plan->steps.size()),
       ready_sends(shape.sends.size()),
+      credit_taken(shape.sends.size()),
       unfinished_transfers(shape.transfers.size()) {
   for (size_t level = 0; level < ready_sends.size(); ++level) {
     ready_sends[level].Reserve(shape.sends[level]);
@@ -26,6 +27,7 @@ void PlanRun::Reset(const PlanBuffers& where, RunOptions how, Done at_end, uint6
   missing_dependencies = shape.dependency_counts;
   std::fill(states.begin(), states.end(), StepState::kWaiting);
   for (ReadySteps& ready : ready_sends) ready.Clear();
+  std::fill(credit_taken.begin(), credit_taken.end(), 0);
   ready_local.Clear();
   partial_step = -1;
   unfinished_transfers = shape.transfers;

@@ -66,6 +66,7 @@ struct PlanRun {
   std::vector<int> missing_dependencies;  // per step
   std::vector<StepState> states;          // per step
   std::vector<ReadySteps> ready_sends;    // per level
+  std::vector<int64_t> credit_taken;      // per level, by sends in flight
   ReadySteps ready_local;
   int partial_step = -1;  // a local step of which some bytes are done, goes first
   int64_t partial_bytes = 0;

@@ -49,8 +49,9 @@ struct LevelCounters {
 
 // Walks the DAGs of one lane's plans. Several may be in flight: of all ready steps, those of the
 // run with the lowest `priority` go first, then of the run that came first, in plan order. A send
-// takes its bytes from the credits of its level and returns them when it is done; what comes later
-// in that order does not overtake it. Receives are posted as soon as their dependencies are met and
+// goes when its bytes and those that its run and the runs before it have in flight on its level are
+// within the level's credits ([Note: Whose credits count]); what comes later in that order does not
+// overtake it. Receives are posted as soon as their dependencies are met and
 // take no credit. Copies and reduces run in tasks of at most 1 MiB. All calls and Dones in the
 // lane's loop. Nothing is allocated per step, nor per run after the first run of a plan.
 //

@@ -29,7 +29,6 @@ PlanRunner::State::State(Loop& loop_in, Stream& stream_in, std::vector<Transport
   STRATA_CHECK(options.credit_bytes.size() == transports.size());
   for (size_t level = 0; level < levels_.size(); ++level) {
     STRATA_CHECK(options.credit_bytes[level] > 0);
-    levels_[level].credit = options.credit_bytes[level];
   }
   pieces_.reserve(kTaskSteps);
   touched_.reserve(kTaskSteps);
@@ -99,20 +98,28 @@ void PlanRunner::State::Pump() {
   PumpLocal();
 }
 
+// [Note: Whose credits count] A send may end only when the peer has started the same run, and the
+// peer may start it only when a run before it has ended. So a send counts against the credits what
+// its own run and the runs before it have in flight, and nothing of later runs: sends of runs that
+// the peer has not come to can not keep those it waits for from going.
 void PlanRunner::State::PumpSends(int level) {
-  while (true) {
-    const auto next = std::find_if(active_.begin(), active_.end(), [level](const PlanRun* run) {
-      return !run->ready_sends[level].empty();
-    });
-    if (next == active_.end()) return;
-    ReadySteps& ready = (*next)->ready_sends[level];
-    const Step& what = (*next)->plan->steps[ready.first()];
-    const int64_t taken = std::min(what.src.bytes, options.credit_bytes[level]);
-    // Whoever is first waits for credits, or large sends would starve behind small ones.
-    if (taken > levels_[level].credit) return;
-    levels_[level].credit -= taken;
-    StartTransfer(**next, ready.Pop());
+  int64_t taken = 0;
+  for (PlanRun* run : active_) {
+    taken += run->credit_taken[level];
+    ReadySteps& ready = run->ready_sends[level];
+    while (!ready.empty()) {
+      const int64_t bytes = CreditOf(run->plan->steps[ready.first()]);
+      // Whoever is first waits for credits, or large sends would starve behind small ones.
+      if (taken + bytes > options.credit_bytes[level]) return;
+      taken += bytes;
+      run->credit_taken[level] += bytes;
+      StartTransfer(*run, ready.Pop());
+    }
   }
+}
+
+int64_t PlanRunner::State::CreditOf(const Step& send) const {
+  return std::min(send.src.bytes, options.credit_bytes[send.level]);
 }
 
 void PlanRunner::State::StartTransfer(PlanRun& run, int step) {
@@ -142,9 +149,7 @@ void PlanRunner::State::OnTransfer(PlanRun& run, int step, absl::Status status) 
   Level& level = levels_[what.level];
   --run.outstanding;
   if (--level.in_flight == 0) level.counters.busy += loop.Now() - level.busy_since;
-  if (what.op == Op::kSend) {
-    level.credit += std::min(what.src.bytes, options.credit_bytes[what.level]);
-  }
+  if (what.op == Op::kSend) run.credit_taken[what.level] -= CreditOf(what);
   if (!status.ok()) {
     End(Annotate(status, absl::StrCat(run.options.what, ": level ", LevelName(what.level))));
     return MaybeFinish(run);

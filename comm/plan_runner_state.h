@@ -64,7 +64,6 @@ struct PlanRunner::State {
  private:
   struct Level {
     LevelCounters counters;
-    int64_t credit = 0;
     int in_flight = 0;
     absl::Time busy_since;
   };
@@ -86,6 +85,7 @@ struct PlanRunner::State {
   // Starts what is ready and allowed to.
   void Pump();
   void PumpSends(int level);
+  int64_t CreditOf(const Step& send) const;
   void PumpLocal();
   bool LaunchPiece(PlanRun& run, int64_t room);
   void StartTransfer(PlanRun& run, int step);

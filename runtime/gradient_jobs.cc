@@ -40,12 +40,15 @@ UnitId GradientPath::LowestUnfinished() const {
   return UnitId{lowest};
 }
 
-int GradientPath::TakeBuffers(const Job& job) {
+// Jobs of one kind take buffers in the order of the joins, which all ranks share: else two ranks
+// could give all they have to jobs that the other has not come to. One set is kept for the lowest
+// unit that is not finished, whose zeros some rank may have added last.
+int GradientPath::TakeBuffers(const Job& job, bool in_turn) {
   std::deque<JobBuffers>& pool = PoolOf(job);
-  const int shared = static_cast<int>(pool.size()) - 1;
-  for (int i = 0; i <= shared; ++i) {
-    if (pool[i].taken) continue;
-    if (i == shared && !(finishing_ && job.unit == LowestUnfinished())) continue;
+  const int kept = static_cast<int>(pool.size()) - 1;
+  for (int i = 0; i <= kept; ++i) {
+    const bool may = i < kept ? in_turn : finishing_ && job.unit == LowestUnfinished();
+    if (pool[i].taken || !may) continue;
     pool[i].taken = true;
     return i;
   }
@@ -54,13 +57,17 @@ int GradientPath::TakeBuffers(const Job& job) {
 
 void GradientPath::PumpJobs() {
   if (!core_.failure.ok()) return;
+  bool micro_in_turn = true, boundary_in_turn = true;
   for (auto job = jobs_.begin(); job != jobs_.end(); ++job) {
-    if (job->started || !FirstOfUnit(job)) continue;
-    if (NeedsBuffers(*job)) {
-      job->buffers = TakeBuffers(*job);
-      if (job->buffers == kNoBuffers) continue;
+    if (job->started) continue;
+    bool& in_turn = job->index == kBoundary ? boundary_in_turn : micro_in_turn;
+    const bool first = FirstOfUnit(job), needs = NeedsBuffers(*job);
+    if (first && needs) job->buffers = TakeBuffers(*job, in_turn);
+    if (first && (!needs || job->buffers != kNoBuffers)) {
+      Start(job);
+    } else if (needs) {
+      in_turn = false;
     }
-    Start(job);
   }
 }
 
@@ -217,7 +224,6 @@ void GradientPath::OnEnd(JobList::iterator job, absl::Status status) {
     if (finishing_) --unfinished_;
   } else if (job->index != kNothing) {
     if (plans.micro) core_.meter.End(core_.step);
-    ++unit.accumulated;
   }
   if (job->buffers != kNoBuffers) PoolOf(*job)[static_cast<size_t>(job->buffers)].taken = false;
   if (!boundary && job->input != Input::kZeros) {
@@ -227,9 +233,7 @@ void GradientPath::OnEnd(JobList::iterator job, absl::Status status) {
   core_.trace.Add(Trace::Track::kReduceLane,
                   boundary ? Trace::Kind::kBoundary : Trace::Kind::kReduce, job->unit, job->begin,
                   core_.control.Now());
-  const UnitId id = job->unit;
   jobs_.erase(job);
-  if (!boundary) MaybeFinishUnit(id);
   PumpJobs();
   PumpBuffers();
   core_.progress();

@@ -155,6 +155,7 @@ void GradientPath::Join(UnitId unit, Input input) {
   state.lent = false;
   state.busy = true;
   AddJob(unit, state.joined < core_.options.accumulation ? state.joined++ : kNothing, input);
+  if (state.joined == core_.options.accumulation) AddBoundary(unit);
   PumpJobs();
 }
 
@@ -175,24 +176,20 @@ void GradientPath::Finish(std::span<const int> joins) {
     while (unit.joined < unit.required) {
       AddJob(UnitId(u), unit.joined++, Input::kZeros);
     }
-    unfinished_ += unit.required > 0 ? 1 : 0;
-    if (unit.boundary_issued && unit.required > 0) {
-      const bool under_way = std::any_of(jobs_.begin(), jobs_.end(), [&](const Job& job) {
-        return job.index == kBoundary && Index(job.unit) == static_cast<int32_t>(u);
-      });
-      if (!under_way) --unfinished_;
-    } else {
-      MaybeFinishUnit(UnitId(u));
-    }
+    if (unit.required == 0) continue;
+    AddBoundary(UnitId(u));
+    unfinished_ += std::count_if(jobs_.begin(), jobs_.end(), [&](const Job& job) {
+      return job.index == kBoundary && Index(job.unit) == static_cast<int32_t>(u);
+    });
   }
   PumpJobs();
 }
 
-void GradientPath::MaybeFinishUnit(UnitId id) {
+// With the last join, not when the last micro-step's reduce has ended: which ends first differs
+// between ranks, and boundaries that wait for buffers or credits in different orders wait for ever.
+void GradientPath::AddBoundary(UnitId id) {
   UnitState& unit = units_[Index(id)];
-  const int last = unit.required >= 0 ? unit.required : core_.options.accumulation;
-  if (unit.boundary_issued || last == 0 || unit.accumulated < last) return;
-  unit.boundary_issued = true;
+  if (std::exchange(unit.boundary_issued, true)) return;
   AddJob(id, kBoundary, Input::kZeros);
 }
 

@@ -85,7 +85,7 @@ class GradientPath {
   struct UnitState {
     bool lent = false, busy = false;  // of the buffer: with the application, with a job
     bool real = false;
-    int joined = 0, accumulated = 0;
+    int joined = 0;
     int required = -1;  // joins; -1 until the exchange has told
     bool boundary_issued = false;
   };
@@ -103,7 +103,7 @@ class GradientPath {
   void PumpJobs();
   bool FirstOfUnit(JobList::const_iterator job) const;
   bool NeedsBuffers(const Job& job) const;
-  int TakeBuffers(const Job& job);
+  int TakeBuffers(const Job& job, bool in_turn);
   void Start(JobList::iterator job);
   void AddMicroStages(const Job& job, LaneJob& stages);
   void AddBoundaryStages(const Job& job, LaneJob& stages);
@@ -111,7 +111,7 @@ class GradientPath {
   void AddAccumulate(const Job& job, const PlanBuffer& source, DType dtype, LaneJob& stages) const;
   RunOptions MakeRunOptions(const Job& job, int stage) const;
   void OnEnd(JobList::iterator job, absl::Status status);
-  void MaybeFinishUnit(UnitId unit);
+  void AddBoundary(UnitId unit);
   UnitId LowestUnfinished() const;
   uint32_t Number(UnitId unit, int stage) const;
   std::deque<JobBuffers>& PoolOf(const Job& job) {
