@@ -1,6 +1,8 @@
 #include "cli/demo/demo_run.h"
 
 #include <fcntl.h>
+#include <signal.h>
+#include <sys/prctl.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -64,7 +66,7 @@ std::vector<std::string> Command(const DemoOptions& options, const std::string& 
           prefix + ".trace.json"};
 }
 
-// Starts `words` with both outputs in `log`. The child dies with this process.
+// Starts `words` with both outputs in `log`. The child is told to end when this process ends.
 absl::StatusOr<pid_t> Start(std::vector<std::string> words, const std::string& log) {
   char self[4096];
   const ssize_t length = readlink("/proc/self/exe", self, sizeof(self) - 1);
@@ -83,6 +85,7 @@ absl::StatusOr<pid_t> Start(std::vector<std::string> words, const std::string& l
   }
   const pid_t child = fork();
   if (child == 0) {
+    prctl(PR_SET_PDEATHSIG, SIGTERM);
     dup2(file, 1);
     dup2(file, 2);
     execv(self, arguments.data());
