@@ -113,7 +113,9 @@ class Memory(unittest.TestCase):
             self.assertGreater(step["peak_unit_bytes"], 0)
             self.assertLessEqual(step["peak_unit_bytes"], budget)
         memory = last["summary"]["memory"]
-        self.assertAlmostEqual(memory["measured_pss"], measured[0], delta=measured[0] / 20)
+        # Taken at the end: by then up to four stores of 4 MiB, two peers on two lanes, are in use.
+        self.assertAlmostEqual(memory["measured_pss"], measured[0],
+                               delta=measured[0] / 20 + 16 * MIB)
         return memory["total"], measured
 
     # Beside what is predicted, transports' stores of fixed size count as far as they were used: the
