@@ -18,7 +18,7 @@ namespace strata {
 class LineMerger {
  public:
   static constexpr int kCommand = -1;  // in place of a rank: the command that started the ranks
-  static constexpr absl::Duration kHeld = absl::Milliseconds(300);
+  static constexpr absl::Duration kHeld = absl::Seconds(1);
 
   // A line that all of `ranks` ranks wrote carries no label, and neither does one of rank 0 alone
   // unless `labels_rank_0`.
