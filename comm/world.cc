@@ -120,6 +120,9 @@ absl::Status JoinedWorld::Start() {
   // Nobody goes on before all can.
   if (status.ok()) status = Exchange("").status();
   if (status.ok()) return status;
+  // A broken connection is what a death looks like from here. Whose it was the verdict says, which
+  // comes as soon as all others have connected or failed; told first, this rank would be blamed.
+  if (absl::IsUnavailable(status)) Exchange("").IgnoreError();
   const absl::Status verdict = Leave(status);
   // Where this rank itself has something to be corrected, that is said; else why the world ended.
   const bool consequence = absl::IsUnavailable(status) || absl::IsDeadlineExceeded(status);
