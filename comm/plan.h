@@ -46,7 +46,7 @@ struct Step {
 // where several are ready, so the order of steps is the schedule. Input, output and scratch are the
 // caller's: the input is only read, the output is written exactly once per byte.
 struct Plan {
-  std::string name;  // "gather", "reduce"
+  std::string name;  // "gather", "reduce", "exchange", …
   DType dtype = DType::kF32;
   int64_t input_bytes = 0;
   int64_t output_bytes = 0;
@@ -88,6 +88,22 @@ absl::StatusOr<Plan> PlanReduce(const Topology& topology, const ShardLayout& fro
 // The plan by which every rank gets the `record_bytes` bytes of every rank, in rank order. For the
 // few hundred bytes that are exchanged at the boundary of a step.
 absl::StatusOr<Plan> PlanExchange(const Topology& topology, int64_t record_bytes, Rank self);
+
+// The plan by which every rank gets the `bytes` bytes of `root`. Between groups they go along a ring,
+// chunk by chunk, so that no link carries them twice.
+absl::StatusOr<Plan> PlanBroadcast(const Topology& topology, int64_t bytes, Rank root, Rank self,
+                                   const PlanOptions& options);
+
+// The plan by which each rank gives every rank its own part of `bytes` bytes: parts are equal but for
+// one element, and the output holds them in the order of the ranks that gave them. Rotated: at a
+// time, all groups send to different groups, and all ranks of a group to different ranks.
+absl::StatusOr<Plan> PlanAllToAll(const Topology& topology, int64_t bytes, Rank self,
+                                  const PlanOptions& options);
+
+// The plan by which each rank gives its `bytes` bytes to the rank `places` further in canonical
+// order; after the last comes the first.
+absl::StatusOr<Plan> PlanShift(const Topology& topology, int64_t bytes, int places, Rank self,
+                               const PlanOptions& options);
 
 // Checks the plans of all ranks together: every send meets its receive of the same size, no cycle,
 // no slice out of bounds, every output byte written exactly once.

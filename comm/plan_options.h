@@ -10,4 +10,8 @@ namespace strata {
 absl::Status CheckPlanArguments(const Topology& topology, const ShardLayout& from,
                                 const ShardLayout& to, Rank self, const PlanOptions& options);
 
+// The same for a plan that moves `bytes` bytes, which must be whole elements.
+absl::Status CheckPlanArguments(const Topology& topology, int64_t bytes, Rank self,
+                                const PlanOptions& options);
+
 }  // namespace strata
