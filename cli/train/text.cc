@@ -9,6 +9,14 @@
 #include "kernels/random.h"
 
 namespace strata {
+namespace {
+
+constexpr int64_t kDrawnBytes = 1 << 16;
+
+// Of Philox's counter: what is drawn for one purpose says nothing of what is drawn for another.
+constexpr uint32_t kTrainingStream = 0, kEvaluationStream = 1, kDrawnStream = 2;
+
+}  // namespace
 
 absl::StatusOr<Text> Text::Load(const std::string& path, int64_t context) {
   std::ifstream file(path, std::ios::binary);
@@ -33,15 +41,28 @@ absl::StatusOr<Text> Text::Load(const std::string& path, int64_t context) {
   return text;
 }
 
+Text Text::Drawn(uint64_t seed) {
+  Text text;
+  for (uint32_t i = 0; i < kDrawnBytes / sizeof(uint32_t); ++i) {
+    const uint32_t word = Philox({i, 0, 0, kDrawnStream}, {static_cast<uint32_t>(seed),
+                                                           static_cast<uint32_t>(seed >> 32)})[0];
+    for (int shift = 0; shift < 32; shift += 8) {
+      text.bytes_.push_back(static_cast<uint8_t>(word >> shift));
+    }
+  }
+  text.training_bytes_ = kDrawnBytes - kDrawnBytes / 10;
+  return text;
+}
+
 Text::Storage Text::TrainingBatch(uint64_t seed, uint64_t index, int64_t sequences,
                                   int64_t context) const {
-  return Draw(seed, 0, index, 0, training_bytes_, sequences, context);
+  return Draw(seed, kTrainingStream, index, 0, training_bytes_, sequences, context);
 }
 
 Text::Storage Text::EvaluationBatch(uint64_t seed, uint64_t index, int64_t sequences,
                                     int64_t context) const {
-  return Draw(seed, 1, index, training_bytes_, static_cast<int64_t>(bytes_.size()), sequences,
-              context);
+  return Draw(seed, kEvaluationStream, index, training_bytes_, static_cast<int64_t>(bytes_.size()),
+              sequences, context);
 }
 
 Text::Storage Text::Draw(uint64_t seed, uint32_t stream, uint64_t index, int64_t begin, int64_t end,

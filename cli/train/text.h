@@ -15,6 +15,9 @@ class Text {
   // InvalidArgument names the file, and what to do when it is missing or too short for `context`.
   static absl::StatusOr<Text> Load(const std::string& path, int64_t context);
 
+  // Bytes drawn by the seed, for a model to which any do.
+  static Text Drawn(uint64_t seed);
+
   // Bytes to hold what a Batch refers to.
   struct Storage {
     std::vector<uint8_t> tokens, targets;

@@ -258,6 +258,11 @@ absl::Status CheckTrace(const std::string& path) {
       absl::StrCat("--trace: cannot write \"", path, "\": ", std::strerror(errno)));
 }
 
+absl::StatusOr<Text> TextFor(const TrainConfig& config) {
+  if (config.model.kind == ModelKind::kUnits) return Text::Drawn(config.train.seed);
+  return Text::Load(config.data.text, SequenceLength(config));
+}
+
 absl::StatusOr<WorldOptions> JobFromEnvironment(const TrainConfig& config) {
   STRATA_ASSIGN_OR_RETURN(WorldOptions world, WorldOptionsFromEnvironment());
   nlohmann::json fingerprint(ModelFingerprint(config));
@@ -269,7 +274,7 @@ absl::StatusOr<WorldOptions> JobFromEnvironment(const TrainConfig& config) {
 
 absl::Status Train(const TrainOptions& options) {
   const TrainConfig& config = options.config;
-  STRATA_ASSIGN_OR_RETURN(Text text, Text::Load(config.data.text, SequenceLength(config)));
+  STRATA_ASSIGN_OR_RETURN(Text text, TextFor(config));
   STRATA_ASSIGN_OR_RETURN(std::unique_ptr<ReferenceModel> model, MakeModel(config));
   STRATA_ASSIGN_OR_RETURN(WorldOptions world, JobFromEnvironment(config));
   RuntimeOptions runtime_options = ToRuntimeOptions(config, world);

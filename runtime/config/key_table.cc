@@ -59,7 +59,7 @@ const std::vector<Key>& Table() {
      "Simulated compute of one backward over all units.", {.least = 0, .most = 3600}, {}, kIfUnits},
 
     {"data.text", [](C& c) -> F { return TextField{&c.data.text}; }, nullptr,
-     "File with the text to train on."},
+     "File with the text to train on.", {}, {}, kIfGpt},
 
     {"train.steps", [](C& c) -> F { return IntegerField{&c.train.steps}; }, "200",
      "Optimizer steps.", kCount},

@@ -21,6 +21,7 @@ SHARDED = {  # (parameters, gradients, optimizer) over the cluster level
     "ddp": (0, 0, 0), "zero1": (0, 0, 1), "zero2": (0, 1, 1), "zero3": (1, 1, 1),
     "hsdp": (0, 0, 0), "iig": (0, 0, 1), "across": (1, 0, 1)}
 GPT = """model: {kind: gpt, layers: 2, width: 16, heads: 2, context: 16}
+data: {text: TEXT}
 train: {steps: 20, micro_batch: 1, accumulation: 1, seed: 1, optimizer: adamw, learning_rate: 1e-3,
         warmup: 2, schedule: cosine, weight_decay: 0.1, clip: 0, eval_every: 0}
 compute: {dtype: f32}
@@ -48,7 +49,7 @@ def reference(options, *more):
 def lab(options, nodes, ranks, link, config, cases, folder):
     """Runs the cases in one cluster; returns each case's metrics lines."""
     with open(folder + "/config.yaml", "w") as file:
-        file.write(config)
+        file.write(config.replace("TEXT", options.text))
     with open(folder + "/cases.json", "w") as file:
         json.dump(cases, file)
     subprocess.run([options.strata, "lab", "run", "--nodes", str(nodes), "--ranks-per-node",
@@ -65,10 +66,9 @@ def summary(lines):
     return lines[-1]["summary"]
 
 
-def case(options, name, **keys):
-    values = {"data.text": options.text, **keys}
+def case(name, **keys):
     return {"name": name, "set": [f"{key.replace('__', '.')}={value}"
-                                  for key, value in values.items()]}
+                                  for key, value in keys.items()]}
 
 
 def variants():
@@ -87,7 +87,7 @@ def check_bytes(name, lines):
 def one_micro_step(options, folder):
     values = {}
     for nodes, ranks in ((2, 2), (1, 4), (4, 1)):
-        cases = [case(options, f"{p}-{dtype}-{clip}", layout=p, compute__dtype=dtype,
+        cases = [case(f"{p}-{dtype}-{clip}", layout=p, compute__dtype=dtype,
                       compute__gradient_dtype=dtype, train__clip=clip)
                  for dtype, clip in variants() for p in PRESETS]
         metrics = lab(options, nodes, ranks, "1gbit", GPT, cases, folder)
@@ -106,7 +106,7 @@ def one_micro_step(options, folder):
 
 
 def four_micro_steps(options, folder):
-    cases = [case(options, f"{p}-A4", layout=p, train__accumulation=4) for p in PRESETS]
+    cases = [case(f"{p}-A4", layout=p, train__accumulation=4) for p in PRESETS]
     metrics = lab(options, 2, 2, "1gbit", GPT, cases, folder)
     losses = []
     for preset in PRESETS:
@@ -122,7 +122,7 @@ def four_micro_steps(options, folder):
 
 def odd_worlds(options, folder):
     for nodes, ranks in ((3, 1), (1, 5)):
-        cases = [case(options, p, layout=p, train__steps=5) for p in PRESETS]
+        cases = [case(p, layout=p, train__steps=5) for p in PRESETS]
         metrics = lab(options, nodes, ranks, "1gbit", GPT, cases, folder)
         expected = reference(options, "--nodes", str(nodes), "--ranks-per-node", str(ranks),
                              "--steps", "5")["params_sha256"]
@@ -145,7 +145,7 @@ def wire(options, folder):
 train: {{steps: 6, micro_batch: 1, accumulation: 1, seed: 1, eval_every: 0}}
 prefetch: {{bytes: 16MiB}}
 """
-    cases = [case(options, f"{p}-{a}", layout=p, train__accumulation=a)
+    cases = [case(f"{p}-{a}", layout=p, train__accumulation=a)
              for p in PRESETS for a in (1, 4)]
     metrics = lab(options, 2, 2, "1gbit", config, cases, folder)
     sent = {}

@@ -30,7 +30,6 @@ RANKS = range(NODES * RANKS_PER_NODE)
 # A step takes about a second on a link of 20 Mbit/s: a signal falls into transfers.
 UNITS = """model: {kind: units, elements: [60000, 50001, 30003], forward_seconds: 0.02,
         backward_seconds: 0.04}
-data: {text: TEXT}
 train: {steps: 500, micro_batch: 1, accumulation: 2, eval_every: 0}
 network: {timeout: 6s}
 """
@@ -204,9 +203,6 @@ class BadInput(Case):
              "layout={parameters: [node, cluster], gradients: [node], optimizer: [node]}"),
             (['"u.0"', f"wants {least} bytes", "prefetch.bytes is 1000000",
               f"set prefetch.bytes to at least {least}"], "prefetch.bytes=1000000"),
-            (["data.text", "/nowhere/text", "No such file"], "data.text=/nowhere/text"),
-            (["data.text", "Is a directory"], f"data.text={self.folder}"),
-            (["data.text", "has 0 bytes", "need at least 650"], "data.text=/dev/null"),
             (["network.transport", '"rdma" is not one of'], "network.transport=rdma"),
             (["network.timeout", "is not a duration"], "network.timeout=6"),
         ]
@@ -214,6 +210,12 @@ class BadInput(Case):
             for done in [pool.submit(self.expect, parts, "--set", assignment)
                          for parts, assignment in cases]:
                 done.result()
+        empty = self.folder / "empty"
+        empty.touch()
+        for parts, text in [(["/nowhere/text", "No such file"], "/nowhere/text"),
+                            (["Is a directory"], self.folder),
+                            (["has 0 bytes", "need at least 170"], empty)]:
+            self.expect(["data.text", *parts], "--set", f"data.text={text}", config="gpt.yaml")
         self.expect(["cannot be read"], config="nosuch.yaml")
         self.expect(["cannot be read"], config="temporary")
 

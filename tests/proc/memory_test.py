@@ -37,11 +37,9 @@ class Job:
     """Ranks of one training on this host, which look like `nodes` to each other."""
 
     def __init__(self, folder, nodes, keys):
-        text = pathlib.Path(folder) / "text"
-        text.write_bytes(bytes(range(256)) * 16)
         config = pathlib.Path(folder) / "train.yaml"
         config.write_text("\n".join(f"{key}: {json.dumps(value)}" for key, value in {
-            "data": {"text": str(text)}, "network": {"transport": "tcp"}, **keys}.items()))
+            "network": {"transport": "tcp"}, **keys}.items()))
         self.metrics = pathlib.Path(folder) / "metrics.jsonl"
         self.metrics.unlink(missing_ok=True)
         port = free_port()

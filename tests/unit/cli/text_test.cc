@@ -113,6 +113,19 @@ TEST(TextTest, OnlyEvaluationSeesTheTailAndOnlyTheTail) {
   }
 }
 
+TEST(TextTest, WhatIsDrawnIsAFunctionOfTheSeed) {
+  constexpr int64_t kLength = 64;
+  std::set<std::vector<uint8_t>> different;
+  for (const uint64_t seed : {uint64_t{0}, uint64_t{1}, uint64_t{1} << 32}) {
+    const std::vector<uint8_t> tokens = Text::Drawn(seed).TrainingBatch(1, 0, 3, kLength).tokens;
+    ASSERT_EQ(tokens.size(), 3u * kLength);
+    EXPECT_EQ(Text::Drawn(seed).TrainingBatch(1, 0, 3, kLength).tokens, tokens);
+    EXPECT_GT(std::set<uint8_t>(tokens.begin(), tokens.end()).size(), 64u);
+    different.insert(tokens);
+  }
+  EXPECT_EQ(different.size(), 3u);
+}
+
 TEST(TextTest, EveryPlaceOfTheTextIsDrawn) {
   const Text text = Load(Counting(100));
   std::set<uint8_t> training, evaluation;

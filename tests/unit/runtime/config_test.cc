@@ -180,23 +180,22 @@ TEST(ConfigTest, ConditionsOnAWrongValueAreNotJudged) {
               ElementsAre("a.yaml:1: model.kind: \"gtp\" is not one of gpt, units"));
 }
 
-TEST(ConfigTest, SimulatedUnits) {
-  const std::vector<std::string> data = {"data.text=t"};
+TEST(ConfigTest, SimulatedUnitsNeedNoText) {
   const TrainConfig config =
-      MustParse("model: {kind: units, elements: [1, 1009, 4000000000], forward_seconds: 0.25}",
-                data)
+      MustParse("model: {kind: units, elements: [1, 1009, 4000000000], forward_seconds: 0.25}")
           .values();
   EXPECT_EQ(config.model.kind, ModelKind::kUnits);
   EXPECT_THAT(config.model.elements, ElementsAre(1, 1009, 4000000000));
   EXPECT_EQ(config.model.forward_seconds, 0.25);
-  EXPECT_THAT(Problems("model: {kind: units}", data),
+  EXPECT_THAT(Problems("model: {kind: units}"),
               ElementsAre(HasSubstr("model.elements: is missing")));
-  EXPECT_THAT(Problems("model: {kind: units, elements: []}", data),
+  EXPECT_THAT(Problems("model: {kind: units, elements: []}"),
               ElementsAre(HasSubstr("a.yaml:1: model.elements: an empty list")));
-  EXPECT_THAT(Problems("model: {kind: units, elements: [5, 0]\n, width: 3}", data),
+  EXPECT_THAT(Problems("model: {kind: units, elements: [5, 0]\n, width: 3}", {"data.text=t"}),
               ElementsAre("a.yaml:1: model.elements: [5, 0] is not a list of integers, each of at "
                           "least 1",
-                          "a.yaml:2: model.width: means something only where model.kind is gpt"));
+                          "a.yaml:2: model.width: means something only where model.kind is gpt",
+                          "--set: data.text: means something only where model.kind is gpt"));
 }
 
 TEST(ConfigTest, LayoutAsAMap) {
@@ -252,8 +251,7 @@ TEST(ConfigTest, EffectiveNamesOriginsAndReadsBack) {
       MustParse("{data: {text: t}, layout: {parameters: [], gradients: [], optimizer: [node]}}")
           .Effective();
   EXPECT_EQ(values(MustParse(custom).Effective()), values(custom));
-  const std::string units =
-      MustParse("{model: {kind: units, elements: [3, 5]}, data: {text: t}}").Effective();
+  const std::string units = MustParse("{model: {kind: units, elements: [3, 5]}}").Effective();
   EXPECT_THAT(units, HasSubstr("elements: [3, 5]"));
   EXPECT_EQ(values(MustParse(units).Effective()), values(units));
 }
