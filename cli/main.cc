@@ -3,6 +3,7 @@
 
 int main(int argc, char** argv) {
   strata::CommandLine line;
+  strata::AddBench(line);
   strata::AddConfig(line);
   strata::AddLab(line);
   strata::AddRun(line);

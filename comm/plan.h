@@ -89,14 +89,14 @@ absl::StatusOr<Plan> PlanReduce(const Topology& topology, const ShardLayout& fro
 // few hundred bytes that are exchanged at the boundary of a step.
 absl::StatusOr<Plan> PlanExchange(const Topology& topology, int64_t record_bytes, Rank self);
 
-// The plan by which every rank gets the `bytes` bytes of `root`. Between groups they go along a ring,
-// chunk by chunk, so that no link carries them twice.
+// The plan by which every rank gets the `bytes` bytes of `root`. Between groups they go along a
+// ring, chunk by chunk, so that no link carries them twice.
 absl::StatusOr<Plan> PlanBroadcast(const Topology& topology, int64_t bytes, Rank root, Rank self,
                                    const PlanOptions& options);
 
-// The plan by which each rank gives every rank its own part of `bytes` bytes: parts are equal but for
-// one element, and the output holds them in the order of the ranks that gave them. Rotated: at a
-// time, all groups send to different groups, and all ranks of a group to different ranks.
+// The plan by which each rank gives every rank its own part of `bytes` bytes: parts are equal but
+// for one element, and the output holds them in the order of the ranks that gave them. Rotated: at
+// a time, all groups send to different groups, and all ranks of a group to different ranks.
 absl::StatusOr<Plan> PlanAllToAll(const Topology& topology, int64_t bytes, Rank self,
                                   const PlanOptions& options);
 

@@ -111,11 +111,9 @@ absl::StatusOr<Plan> PlanShift(const Topology& topology, int64_t bytes, int plac
   STRATA_RETURN_IF_ERROR(CheckPlanArguments(topology, bytes, self, options));
   const int size = topology.size();
   const int forward = (places % size + size) % size;
-  DirectPlanner planner(topology, self, options.chunk_bytes,
-                        {.name = "shift",
-                         .dtype = options.dtype,
-                         .input_bytes = bytes,
-                         .output_bytes = bytes});
+  DirectPlanner planner(
+      topology, self, options.chunk_bytes,
+      {.name = "shift", .dtype = options.dtype, .input_bytes = bytes, .output_bytes = bytes});
   if (forward == 0) {
     planner.Keep({0, bytes}, 0);
   } else {

@@ -64,9 +64,8 @@ TEST_P(DirectPlans, BroadcastCrossesEachLinkOnce) {
   const int64_t bytes = 100000;
   std::vector<Bytes> inputs(ranks);
   inputs[0] = RandomBytes(bytes, 1);
-  Run(inputs, [&](Rank self) {
-    return PlanBroadcast(topology(), bytes, Rank{0}, self, SmallChunks());
-  });
+  Run(inputs,
+      [&](Rank self) { return PlanBroadcast(topology(), bytes, Rank{0}, self, SmallChunks()); });
   const int groups = static_cast<int>(topology().Children(outer, 0).size());
   int64_t sent = 0;
   for (int rank = 0; rank < ranks; ++rank) sent += Sent(Rank{rank}, outer);
