@@ -14,7 +14,7 @@ namespace strata {
 // payload.
 enum class FrameKind : uint32_t {
   kData = 0x31545344,   // "DST1": one message; `bytes` of payload follow
-  kReady = 0x31545352,  // "RST1": a receive for this tag is posted; see outbox.h
+  kReady = 0x31545352,  // "RST1": a receive for this tag is posted; see comm/outbox.h
   kFail =
       0x31545346,  // "FST1": the sender of this frame gives up on the tag; `bytes` is a status code
 };

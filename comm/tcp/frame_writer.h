@@ -8,8 +8,8 @@
 #include <span>
 #include <vector>
 
+#include "comm/outbox.h"
 #include "comm/tcp/frame.h"
-#include "comm/tcp/outbox.h"
 #include "kernels/types.h"
 
 namespace strata {

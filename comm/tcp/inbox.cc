@@ -5,7 +5,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "comm/tcp/outbox.h"
+#include "comm/outbox.h"
 #include "comm/wire_tag.h"
 #include "kernels/status.h"
 

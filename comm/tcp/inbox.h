@@ -28,7 +28,7 @@ struct EndedReceive {
 };
 
 // The messages from one peer: those that are waited for, and a store of fixed size for those that
-// nobody waits for yet (see [Note: Ready] in outbox.h). Pure: no socket, no loop.
+// nobody waits for yet (see [Note: Ready] in comm/outbox.h). Pure: no socket, no loop.
 //
 // An error that a method returns (FailedPrecondition: out of step; DataLoss: the peer overran the
 // store) ends the traffic with this peer: what is pending stays pending until TakeAll.

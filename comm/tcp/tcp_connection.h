@@ -9,10 +9,10 @@
 
 #include "absl/time/time.h"
 #include "comm/asio_loop.h"
+#include "comm/outbox.h"
 #include "comm/tcp/frame_reader.h"
 #include "comm/tcp/frame_writer.h"
 #include "comm/tcp/inbox.h"
-#include "comm/tcp/outbox.h"
 #include "comm/transport.h"
 #include "kernels/types.h"
 
@@ -20,7 +20,7 @@ namespace strata {
 
 struct TcpOptions {
   // Per peer and direction: early messages kept for a peer that has not posted their receives.
-  int64_t store_bytes = 4 << 20;
+  int64_t store_bytes = kStoreBytes;
   // A longer message is refused; a longer header is taken for garbage.
   int64_t max_message_bytes = int64_t{1} << 30;
   // Bytes the kernel may hold that are not on the wire yet. More would only sit in front of a

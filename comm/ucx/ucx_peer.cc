@@ -5,6 +5,7 @@
 #include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
 #include "comm/loop_calls.h"
+#include "comm/ucx/ucx_tag.h"
 #include "comm/wire_tag.h"
 #include "kernels/status.h"
 
@@ -14,26 +15,14 @@ namespace {
 // How long a flush at Close may take before force is used.
 constexpr absl::Duration kFlushTimeout = absl::Seconds(2);
 
-// A 64-bit tag: source 12 | operation 20 | message 20 | order 12. No rank has the last source; it
-// marks our own messages: the empty ones by which two ranks meet, and verdicts.
-constexpr uint32_t kSourceShift = kOperationBits + kMessageBits + kOrderBits;
-constexpr uint64_t kOrderMask = (uint64_t{1} << kOrderBits) - 1;
-constexpr uint64_t kMeeting = uint64_t{0xfff} << kSourceShift;
+// Announcements that travel together, at most: their buffer stays small.
+constexpr size_t kMostReady = 256;
+
+// Messages between transports: the empty ones by which two ranks meet, and verdicts.
+constexpr uint64_t kMeeting = uint64_t{kMaxUcxRanks} << kSourceShift;
 constexpr uint64_t kVerdict = kMeeting | uint64_t{1} << 32;
 
 uint64_t Own(uint64_t kind, Rank source) { return kind | static_cast<uint64_t>(Index(source)); }
-
-uint64_t Pack(Rank source, Tag wire) {
-  return static_cast<uint64_t>(Index(source)) << kSourceShift | MatchKey(wire) << kOrderBits |
-         wire.order;
-}
-
-Tag Unpack(uint64_t tag) {
-  return {.operation = static_cast<uint32_t>(tag >> (kMessageBits + kOrderBits)) &
-                       ((1u << kOperationBits) - 1),
-          .message = static_cast<uint32_t>(tag >> kOrderBits) & ((1u << kMessageBits) - 1),
-          .order = static_cast<uint32_t>(tag & kOrderMask)};
-}
 
 std::string Reason(ucs_status_t status) {
   switch (status) {
@@ -79,7 +68,8 @@ void UcxPeer::Open(Done met) {
 
 void UcxPeer::Send(Tag tag, std::span<const std::byte> view, Done done) {
   if (!status_.ok()) return PostDone(loop_, std::move(done), status_);
-  StartSend(Pack(self_, tag), view, std::move(done));
+  outbox_.Push({.tag = tag, .view = view, .done = std::move(done)});
+  SendMessages();
 }
 
 void UcxPeer::Recv(Tag tag, std::span<std::byte> view, Done done) {
@@ -91,8 +81,52 @@ void UcxPeer::Recv(Tag tag, std::span<std::byte> view, Done done) {
     if (!arrived) return PostDone(loop_, std::move(done), status_);
   }
   StartReceive(Kind::kReceive, packed, ~kOrderMask, view, std::move(done));
+  if (status_.ok()) Announce(Pack(self_, tag));
   // From a lost peer it has ended at once, or only a part has arrived.
   if (lost_ && endpoint_ == nullptr && !closing_) Closed();
+}
+
+// Early messages
+
+// One message announces all receives of a turn of the loop.
+void UcxPeer::Announce(uint64_t tag) {
+  ready_.push_back(tag);
+  if (ready_.size() >= kMostReady) return SendReady();
+  SchedulePump();
+}
+
+void UcxPeer::OnReady(Tag tag) {
+  if (!status_.ok()) return;
+  const absl::Status status = outbox_.OnReady(tag);
+  if (absl::IsFailedPrecondition(status)) return OutOfStepAt(tag.operation);
+  if (!status.ok()) return Lose(status);
+  SchedulePump();
+}
+
+void UcxPeer::SchedulePump() {
+  if (std::exchange(pump_scheduled_, true)) return;
+  loop_.Post([self = shared_from_this()] {
+    self->pump_scheduled_ = false;
+    self->SendReady();
+    self->SendMessages();
+  });
+}
+
+void UcxPeer::SendReady() {
+  if (ready_.empty()) return;
+  std::vector<uint64_t> tags = std::exchange(ready_, {});
+  const std::span<const uint64_t> sent = tags;
+  Operation& operation = Add(Kind::kSend, 0, 0, [tags = std::move(tags)](absl::Status) {});
+  ucp_request_param_t param = ParamOf(operation);
+  param.cb.send = &UcxPeer::OnSent;
+  Started(operation,
+          ucp_am_send_nbx(endpoint_, kReadyId, nullptr, 0, sent.data(), sent.size_bytes(), &param));
+}
+
+void UcxPeer::SendMessages() {
+  while (std::optional<OutMessage> message = outbox_.Pop()) {
+    StartSend(Pack(self_, message->tag), message->view, std::move(message->done));
+  }
 }
 
 // Operations
@@ -108,27 +142,29 @@ UcxPeer::Operation& UcxPeer::Add(Kind kind, uint64_t tag, size_t bytes, Done don
   return list.back();
 }
 
-void UcxPeer::StartSend(uint64_t tag, std::span<const std::byte> view, Done done) {
-  Operation& operation = Add(Kind::kSend, tag, view.size(), std::move(done));
+ucp_request_param_t UcxPeer::ParamOf(Operation& operation) {
   ucp_request_param_t param = {};
   param.op_attr_mask =
       UCP_OP_ATTR_FIELD_CALLBACK | UCP_OP_ATTR_FIELD_USER_DATA | UCP_OP_ATTR_FIELD_MEMORY_TYPE;
-  param.cb.send = &UcxPeer::OnSent;
   param.user_data = &operation;
   param.memory_type = UCS_MEMORY_TYPE_HOST;
+  return param;
+}
+
+void UcxPeer::StartSend(uint64_t tag, std::span<const std::byte> view, Done done) {
+  Operation& operation = Add(Kind::kSend, tag, view.size(), std::move(done));
+  ucp_request_param_t param = ParamOf(operation);
+  param.cb.send = &UcxPeer::OnSent;
   Started(operation, ucp_tag_send_nbx(endpoint_, view.data(), view.size(), tag, &param));
 }
 
 void UcxPeer::StartReceive(Kind kind, uint64_t tag, uint64_t mask, std::span<std::byte> view,
                            Done done) {
   Operation& operation = Add(kind, tag, view.size(), std::move(done));
-  ucp_request_param_t param = {};
-  // Without the last flag a receive that ends at once does not say what it has received.
-  param.op_attr_mask = UCP_OP_ATTR_FIELD_CALLBACK | UCP_OP_ATTR_FIELD_USER_DATA |
-                       UCP_OP_ATTR_FIELD_MEMORY_TYPE | UCP_OP_ATTR_FLAG_NO_IMM_CMPL;
+  ucp_request_param_t param = ParamOf(operation);
+  // Without this flag a receive that ends at once does not say what it has received.
+  param.op_attr_mask |= UCP_OP_ATTR_FLAG_NO_IMM_CMPL;
   param.cb.recv = &UcxPeer::OnReceived;
-  param.user_data = &operation;
-  param.memory_type = UCS_MEMORY_TYPE_HOST;
   Started(operation,
           ucp_tag_recv_nbx(worker_->handle(), view.data(), view.size(), tag, mask, &param));
 }
@@ -183,7 +219,7 @@ absl::Status UcxPeer::StatusOf(const Operation& operation, ucs_status_t status) 
   const bool arrived = status == UCS_OK || status == UCS_ERR_MESSAGE_TRUNCATED;
   if (!status_.ok() && !(receive && lost_ && arrived)) return status_;
   if (!arrived) {
-    Lose(status);
+    LoseConnection(status);
     return status_;
   }
   if (!receive) return absl::OkStatus();
@@ -210,14 +246,14 @@ void UcxPeer::AwaitVerdict() {
 
 void UcxPeer::OnVerdict() {
   if (!status_.ok()) return;
-  status_ = Annotate(OutOfStep(verdict_), name_);
+  Fail(Annotate(OutOfStep(verdict_), name_));
   CancelReceives();
 }
 
 // Tells the peer, so that both ends report the same. May be inside a callback of UCX.
 void UcxPeer::OutOfStepAt(uint32_t operation) {
   if (!status_.ok()) return;
-  status_ = Annotate(OutOfStep(operation), name_);
+  Fail(Annotate(OutOfStep(operation), name_));
   own_verdict_ = operation;
   loop_.Post([self = shared_from_this()] {
     if (self->endpoint_ == nullptr) return;
@@ -230,20 +266,31 @@ void UcxPeer::OutOfStepAt(uint32_t operation) {
 // Ends
 
 void UcxPeer::OnError(void* peer, ucp_ep_h, ucs_status_t status) {
-  static_cast<UcxPeer*>(peer)->Lose(status);
+  static_cast<UcxPeer*>(peer)->LoseConnection(status);
 }
 
+void UcxPeer::LoseConnection(ucs_status_t status) { Lose(absl::UnavailableError(Reason(status))); }
+
 // May be inside a callback of UCX, where an endpoint cannot be closed.
-void UcxPeer::Lose(ucs_status_t status) {
+void UcxPeer::Lose(const absl::Status& why) {
   if (status_.ok()) {
-    status_ = absl::UnavailableError(absl::StrCat(name_, ": ", Reason(status)));
     lost_ = true;
+    Fail(Annotate(why, name_));
   }
   loop_.Post([self = shared_from_this()] { self->CloseByForce(); });
 }
 
+// The first reason counts. What UCX does not have yet ends here.
+void UcxPeer::Fail(const absl::Status& why) {
+  if (!status_.ok()) return;
+  status_ = why;
+  ready_.clear();
+  for (OutMessage& message : outbox_.TakeAll()) PostDone(loop_, std::move(message.done), status_);
+  CloseIfIdle();
+}
+
 void UcxPeer::Abort(const absl::Status& why) {
-  if (status_.ok()) status_ = why;
+  Fail(why);
   lost_ = false;
   if (worker_->handle() != nullptr) CancelReceives();
 }
@@ -294,7 +341,7 @@ void UcxPeer::Closed() {
 }
 
 void UcxPeer::Drop(const absl::Status& why) {
-  if (status_.ok()) status_ = why;
+  Fail(why);
   lost_ = false;
   CloseByForce();
 }

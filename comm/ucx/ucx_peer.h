@@ -8,9 +8,11 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "comm/asio_loop.h"
+#include "comm/outbox.h"
 #include "comm/transport.h"
 #include "comm/transport_factory.h"
 #include "comm/ucx/ucx_worker.h"
@@ -18,10 +20,11 @@
 
 namespace strata {
 
-// UCX's endpoint to one peer and what is pending with it. UCX binds a posted receive to no endpoint
-// and cannot cancel a send over TCP, so receives are kept here to be failed when the peer is lost,
-// and failed sends end after the endpoint has been closed by force. Everything is in the loop;
-// tasks that outlive the transport share ownership.
+// UCX's endpoint to one peer and what is pending with it. UCX keeps what comes before its receive
+// in its heap; how much that is, senders bound ([Note: Ready] in comm/outbox.h). UCX binds a posted
+// receive to no endpoint and cannot cancel a send over TCP, so receives are kept here to be failed
+// when the peer is lost, and failed sends end after the endpoint has been closed by force.
+// Everything is in the loop; tasks that outlive the transport share ownership.
 //
 // [Note: Lent to UCX] A receive whose message has begun to arrive cannot be cancelled, and closing
 // an endpoint does not stop what its peer sends. Its buffer comes back when the message has
@@ -38,10 +41,15 @@ class UcxPeer : public std::enable_shared_from_this<UcxPeer> {
   void Send(Tag tag, std::span<const std::byte> view, Done done);
   void Recv(Tag tag, std::span<std::byte> view, Done done);
 
+  // The peer has announced a receive. `tag` is as Unpack. May be inside a callback of UCX.
+  void OnReady(Tag tag);
+
   // Everything pending and later ends with `why`: receives now, the rest when UCX gives it back.
   // The endpoint stays, so that the peer does not take our abort for the loss of this rank.
   void Abort(const absl::Status& why);
-  bool busy() const { return !sends_.empty() || !receives_.empty(); }
+  bool busy() const {
+    return !sends_.empty() || !receives_.empty() || !outbox_.empty() || !ready_.empty();
+  }
 
   // `closed` runs when nothing is pending, everything is handed to the kernel and the endpoint is
   // closed.
@@ -75,7 +83,13 @@ class UcxPeer : public std::enable_shared_from_this<UcxPeer> {
   };
   using Operations = std::list<Operation>;
 
+  void Announce(uint64_t tag);
+  void SchedulePump();
+  void SendReady();
+  void SendMessages();
+
   Operations& ListOf(Kind kind);
+  static ucp_request_param_t ParamOf(Operation& operation);
   void StartSend(uint64_t tag, std::span<const std::byte> view, Done done);
   void StartReceive(Kind kind, uint64_t tag, uint64_t mask, std::span<std::byte> view, Done done);
   Operation& Add(Kind kind, uint64_t tag, size_t bytes, Done done);
@@ -87,7 +101,9 @@ class UcxPeer : public std::enable_shared_from_this<UcxPeer> {
   void AwaitVerdict();
   void OnVerdict();
   void OutOfStepAt(uint32_t operation);
-  void Lose(ucs_status_t status);
+  void LoseConnection(ucs_status_t status);
+  void Lose(const absl::Status& why);
+  void Fail(const absl::Status& why);
   void CancelReceives();
   void CloseByForce();
   void Closed();
@@ -109,7 +125,10 @@ class UcxPeer : public std::enable_shared_from_this<UcxPeer> {
   bool lost_ = false;     // by the peer's doing: what has arrived can still be received
   absl::Status status_;   // not OK: what pending and later operations end with
   Operations sends_, receives_, verdicts_;
-  Operations given_up_;       // ended without UCX, which comes back to them never or to no effect
+  Operations given_up_;  // ended without UCX, which comes back to them never or to no effect
+  Outbox outbox_{kStoreBytes / kStoreBlockBytes};
+  std::vector<uint64_t> ready_;  // receives to announce, as Pack of this rank
+  bool pump_scheduled_ = false;
   uint32_t verdict_ = 0;      // operation at which the peer finds the ranks out of step
   uint32_t own_verdict_ = 0;  // and this rank
   Transport::Counters counters_;

@@ -13,6 +13,7 @@
 #include "comm/awaited.h"
 #include "comm/loop_calls.h"
 #include "comm/ucx/ucx_peer.h"
+#include "comm/ucx/ucx_tag.h"
 #include "comm/ucx/ucx_worker.h"
 #include "comm/wire_tag.h"
 #include "kernels/log.h"
@@ -21,8 +22,6 @@
 namespace strata {
 namespace {
 
-// Sources are 12 bits of a tag, and the last one is not a rank's.
-constexpr int kMaxRanks = 4095;
 // Sends that are pending at an abort may end by themselves for so long.
 constexpr absl::Duration kAbortGrace = absl::Seconds(1);
 // How long the end of a transport waits for UCX to let go of its endpoints.
@@ -31,7 +30,14 @@ constexpr absl::Duration kDropTimeout = absl::Seconds(1);
 class UcxTransport final : public Transport {
  public:
   UcxTransport(AsioLoop& loop, std::shared_ptr<UcxWorker> worker)
-      : loop_(loop), worker_(std::move(worker)) {}
+      : loop_(loop), worker_(std::move(worker)) {
+    RunInLoop(loop_, [this] {
+      worker_->OnReady([this](uint64_t tag) {
+        const auto peer = peers_.find(SourceOf(tag));
+        if (peer != peers_.end()) peer->second->OnReady(Unpack(tag));
+      });
+    });
+  }
 
   ~UcxTransport() override {
     RunInLoop(loop_, [this] { Drop(); });
@@ -181,8 +187,9 @@ absl::StatusOr<std::unique_ptr<Transport>> UcxEndpoint::Connect(const ConnectOpt
   if (worker_ == nullptr) return absl::FailedPreconditionError("Connect is called twice");
   auto transport = std::make_unique<UcxTransport>(loop_, std::exchange(worker_, nullptr));
   for (const PeerAddress& peer : peers) {
-    if (Index(peer.rank) >= kMaxRanks || Index(options.self) >= kMaxRanks) {
-      return absl::InvalidArgumentError(absl::StrCat("the ucx transport joins at most ", kMaxRanks,
+    if (Index(peer.rank) >= kMaxUcxRanks || Index(options.self) >= kMaxUcxRanks) {
+      return absl::InvalidArgumentError(absl::StrCat("the ucx transport joins at most ",
+                                                     kMaxUcxRanks,
                                                      " ranks; set network.transport to tcp"));
     }
   }

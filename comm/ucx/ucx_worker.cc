@@ -4,6 +4,7 @@
 #include <ucs/config/types.h>
 
 #include <cstdlib>
+#include <cstring>
 #include <utility>
 
 #include "absl/strings/escaping.h"
@@ -54,6 +55,13 @@ absl::Status UcxWorker::Init(const Interface& interface) {
   params.field_mask = UCP_WORKER_PARAM_FIELD_THREAD_MODE;
   params.thread_mode = UCS_THREAD_MODE_SINGLE;
   STRATA_RETURN_IF_ERROR(Check(ucp_worker_create(context_, &params, &worker_), "worker"));
+  ucp_am_handler_param_t ready = {};
+  ready.field_mask = UCP_AM_HANDLER_PARAM_FIELD_ID | UCP_AM_HANDLER_PARAM_FIELD_CB |
+                     UCP_AM_HANDLER_PARAM_FIELD_ARG;
+  ready.id = kReadyId;
+  ready.cb = &UcxWorker::TakeReady;
+  ready.arg = this;
+  STRATA_RETURN_IF_ERROR(Check(ucp_worker_set_am_recv_handler(worker_, &ready), "handler"));
   STRATA_RETURN_IF_ERROR(InitAddress());
   int fd = -1;
   STRATA_RETURN_IF_ERROR(Check(ucp_worker_get_efd(worker_, &fd), "event descriptor"));
@@ -74,7 +82,7 @@ absl::Status UcxWorker::InitContext(const Interface& interface) {
   if (status.ok()) {
     ucp_params_t params = {};
     params.field_mask = UCP_PARAM_FIELD_FEATURES;
-    params.features = UCP_FEATURE_TAG | UCP_FEATURE_WAKEUP;
+    params.features = UCP_FEATURE_TAG | UCP_FEATURE_AM | UCP_FEATURE_WAKEUP;
     status = Check(ucp_init(&params, config, &context_),
                    absl::StrCat("TCP on interface ", interface.name, " (", interface.address, ")"));
   }
@@ -90,6 +98,17 @@ absl::Status UcxWorker::InitAddress() {
       absl::BytesToHexString(absl::string_view(reinterpret_cast<const char*>(address), bytes));
   ucp_worker_release_address(worker_, address);
   return absl::OkStatus();
+}
+
+ucs_status_t UcxWorker::TakeReady(void* worker, const void*, size_t, void* data, size_t bytes,
+                                  const ucp_am_recv_param_t*) {
+  auto& on_ready = static_cast<UcxWorker*>(worker)->on_ready_;
+  for (size_t at = 0; on_ready && at + sizeof(uint64_t) <= bytes; at += sizeof(uint64_t)) {
+    uint64_t tag = 0;
+    std::memcpy(&tag, static_cast<const std::byte*>(data) + at, sizeof(tag));
+    on_ready(tag);
+  }
+  return UCS_OK;
 }
 
 UcxWorker::~UcxWorker() { Shutdown(); }

@@ -3,6 +3,7 @@
 #include <memory>
 #include <vector>
 
+#include "tests/contract/early_messages.h"
 #include "tests/contract/socket_mesh.h"
 #include "tests/contract/transport_contract.h"
 #include "tests/support/gate.h"
@@ -14,36 +15,7 @@ namespace {
 std::unique_ptr<TransportMesh> MakeTcpMesh(int size) { return MakeSocketMesh("tcp", size); }
 
 INSTANTIATE_TEST_SUITE_P(Tcp, TransportContract, testing::Values(MakeTcpMesh));
-
-// A rank that is several operations ahead fills the store of a slower one, which still gets the
-// message it needs to catch up.
-TEST(TcpTransport, EarlyMessagesDoNotHoldUpTheOneThatIsWaitedFor) {
-  auto mesh = MakeTcpMesh(2);
-  ASSERT_NE(mesh, nullptr);
-  constexpr int kEarly = 9;
-  constexpr size_t kBytes = (1 << 20) + 1;  // together more than twice the store
-  std::vector<std::vector<std::byte>> sent, received(kEarly + 1, std::vector<std::byte>(kBytes));
-  for (int i = 0; i <= kEarly; ++i) sent.emplace_back(kBytes, static_cast<std::byte>(i + 1));
-  mesh->loop(Rank{0}).Post([&] {
-    for (uint32_t i = 0; i <= kEarly; ++i) {
-      mesh->transport(Rank{0}).Send(Rank{1}, {.operation = 2, .message = i}, sent[i],
-                                    [](absl::Status status) { EXPECT_OK(status); });
-    }
-  });
-  for (uint32_t i = kEarly + 1; i-- > 0;) {  // the last first
-    Gate ended;
-    mesh->loop(Rank{1}).Post([&] {
-      mesh->transport(Rank{1}).Recv(Rank{0}, {.operation = 2, .message = i}, received[i],
-                                    [&](absl::Status status) {
-                                      EXPECT_OK(status);
-                                      ended.Open();
-                                    });
-    });
-    ASSERT_TRUE(ended.WaitFor(absl::Seconds(20))) << "message " << i;
-    EXPECT_TRUE(received[i] == sent[i]) << "message " << i;
-  }
-  mesh.reset();
-}
+INSTANTIATE_TEST_SUITE_P(Tcp, EarlyMessages, testing::Values(MakeTcpMesh));
 
 TEST(TcpTransport, RefusesCallsThatMakeNoSense) {
   auto mesh = MakeTcpMesh(2);

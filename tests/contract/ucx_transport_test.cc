@@ -3,6 +3,7 @@
 #include <memory>
 
 #include "comm/interfaces.h"
+#include "tests/contract/early_messages.h"
 #include "tests/contract/socket_mesh.h"
 #include "tests/contract/transport_contract.h"
 #include "tests/support/status_matchers.h"
@@ -16,6 +17,7 @@ using testing::HasSubstr;
 std::unique_ptr<TransportMesh> MakeUcxMesh(int size) { return MakeSocketMesh("ucx", size); }
 
 INSTANTIATE_TEST_SUITE_P(Ucx, TransportContract, testing::Values(MakeUcxMesh));
+INSTANTIATE_TEST_SUITE_P(Ucx, EarlyMessages, testing::Values(MakeUcxMesh));
 
 TEST(UcxTransport, UnknownInterfaceIsNamed) {
   AsioLoop loop("test");

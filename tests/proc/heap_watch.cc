@@ -24,7 +24,7 @@ struct Trace {
   void* addresses[kFrames];
 } traces[kTraces];
 
-// UCX keeps pools of its own, which grow by the most messages that ever came before their receive.
+// UCX keeps pools of its own, which grow by what comes before its receive, within 4 MiB per peer.
 bool TakenByUcx(const Trace& trace) {
   for (int i = 1; i < std::min(trace.frames, 6); ++i) {
     Dl_info info;

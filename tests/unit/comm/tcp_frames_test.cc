@@ -6,11 +6,11 @@
 #include <utility>
 #include <vector>
 
+#include "comm/outbox.h"
 #include "comm/tcp/frame.h"
 #include "comm/tcp/frame_reader.h"
 #include "comm/tcp/frame_writer.h"
 #include "comm/tcp/inbox.h"
-#include "comm/tcp/outbox.h"
 #include "tests/support/status_matchers.h"
 
 namespace strata {

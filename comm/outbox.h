@@ -14,7 +14,8 @@
 
 namespace strata {
 
-// Messages a peer has not posted a receive for are kept there in blocks of this size.
+// What a peer keeps of messages that it has not posted a receive for, per lane, in blocks.
+inline constexpr int64_t kStoreBytes = 4 << 20;
 inline constexpr int64_t kStoreBlockBytes = 16 * 1024;
 constexpr int64_t StoreBlocks(int64_t bytes) {
   return bytes <= kStoreBlockBytes ? 1 : (bytes + kStoreBlockBytes - 1) / kStoreBlockBytes;
@@ -27,12 +28,12 @@ struct OutMessage {
   Done done;
 };
 
-// [Note: Ready] Each posted receive sends one kReady frame back. A message whose receive is known
-// to be posted may go at once; others may go early as long as they fit the peer's store, whose free
-// blocks the sender counts: the block count of an early message is taken at its start and given
-// back by its kReady. What does not fit is held, and does not hold up messages that the peer waits
-// for: a rank that runs ahead can neither fill a slower one's memory nor block what it needs to
-// catch up.
+// [Note: Ready] Each posted receive is announced to its sender, over TCP by a kReady frame. A
+// message whose receive is known to be posted may go at once; others may go early as long as they
+// fit the peer's store, whose free blocks the sender counts: the block count of an early message is
+// taken at its start and given back by its announcement. What does not fit is held, and does not
+// hold up messages that the peer waits for: a rank that runs ahead can neither fill a slower one's
+// memory nor block what it needs to catch up.
 
 // The messages to one peer, in the order they may go. Pure: no socket, no loop.
 class Outbox {
@@ -63,10 +64,10 @@ class Outbox {
 
   int64_t free_blocks_;
   std::deque<OutMessage> ready_;  // may go, oldest first
-  std::list<OutMessage> held_;    // wait for a kReady or for free blocks
+  std::list<OutMessage> held_;    // wait for an announcement or for free blocks
   std::multimap<uint64_t, uint32_t>
       announced_;                         // match key → order: receives without a message yet
-  std::multimap<uint64_t, Early> early_;  // match key → messages without a kReady yet
+  std::multimap<uint64_t, Early> early_;  // match key → messages not announced yet
 };
 
 }  // namespace strata

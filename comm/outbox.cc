@@ -1,4 +1,4 @@
-#include "comm/tcp/outbox.h"
+#include "comm/outbox.h"
 
 #include <algorithm>
 #include <utility>
