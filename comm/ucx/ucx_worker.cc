@@ -2,7 +2,9 @@
 
 #include <ucs/config/global_opts.h>
 #include <ucs/config/types.h>
+#include <ucs/debug/debug.h>
 
+#include <csignal>
 #include <cstdlib>
 #include <cstring>
 #include <utility>
@@ -20,6 +22,14 @@ constexpr int kTurns = 64;
 absl::Status Check(ucs_status_t status, absl::string_view what) {
   if (status == UCS_OK) return absl::OkStatus();
   return absl::UnavailableError(absl::StrCat("UCX: ", what, ": ", ucs_status_string(status)));
+}
+
+// UCX takes SIGHUP for itself as soon as it is loaded, to log more from then on; a job whose
+// terminal closes would go on. What was there before comes back, unless somebody has asked for it
+// by name.
+[[gnu::constructor]] void GiveBackSignals() {
+  if (getenv("UCX_DEBUG_SIGNO") != nullptr || ucs_global_opts.debug_signo != SIGHUP) return;
+  ucs_debug_disable_signal(SIGHUP);
 }
 
 // Settings that are ours to choose, whatever the environment says: the interface, so that nothing

@@ -159,7 +159,7 @@ class Signals(Case):
             for transport in ("tcp", "ucx") for victim in (0, 3)})
 
     def test_signals_to_the_lab_end_it_quietly(self):
-        for number, code in ((signal.SIGINT, 130), (signal.SIGTERM, 143)):
+        for number, code in ((signal.SIGINT, 130), (signal.SIGTERM, 143), (signal.SIGHUP, 129)):
             metrics = self.folder / f"{code}.jsonl"
             process = STRATA.start("lab", "run", "--nodes", NODES, "--ranks-per-node",
                                    RANKS_PER_NODE, "--link", "20mbit", "--", STRATA.path, "train",
@@ -172,6 +172,22 @@ class Signals(Case):
             self.assertEqual(process.returncode, code, errors)
             self.assertNotRegex(errors, NOISE)
             self.assertLess(errors.count("\n"), 6, errors)
+
+    @unittest.skipUnless(TORCH, "this build has no libtorch")
+    def test_signals_to_the_demo_end_it_and_its_cluster(self):
+        for number in (signal.SIGHUP, signal.SIGINT, signal.SIGTERM):
+            folder = self.folder / f"demo-{number.name}"
+            metrics = folder / "zero3.jsonl"
+            process = STRATA.start("demo", "--text", self.text, "--folder", folder,
+                                   env=self.environment,
+                                   preexec_fn=lambda n=number: signal.signal(n, signal.SIG_DFL))
+            self.addCleanup(process.kill)
+            self.assertTrue(wait_until(lambda m=metrics: m.exists() and "\n" in m.read_text(), 60))
+            process.send_signal(number)
+            process.communicate(timeout=20)
+            self.assertEqual(process.returncode, -number)
+            mark = "FAULTS_TEST=" + self.mark
+            self.assertTrue(wait_until(lambda m=mark: not processes_with(m)), processes_with(mark))
 
 
 class BadInput(Case):
