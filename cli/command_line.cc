@@ -1,8 +1,14 @@
 #include "cli/command_line.h"
 
 #include <algorithm>
+#include <cerrno>
 #include <cstdio>
+#include <cstring>
+#include <exception>
+#include <new>
 #include <utility>
+
+#include "absl/strings/str_cat.h"
 
 #ifndef STRATA_VERSION
 #error "STRATA_VERSION comes from CMake"
@@ -19,12 +25,6 @@ std::string DeepestName(const CLI::App& app) {
     name += " " + sub->get_name();
   }
   return name;
-}
-
-std::string OneLine(std::string text) {
-  while (!text.empty() && text.back() == '\n') text.pop_back();
-  std::replace(text.begin(), text.end(), '\n', ' ');
-  return text;
 }
 
 }  // namespace
@@ -47,6 +47,18 @@ void CommandLine::Bind(CLI::App* subcommand, std::function<int()> action, Words 
 }
 
 int CommandLine::Run(int argc, char** argv) {
+  const int code = ParseAndAct(argc, argv);
+  // What is buffered until now may not fit where it goes. What did not fit before has its reason no
+  // more.
+  errno = 0;
+  const bool written = std::fflush(stdout) == 0 && std::ferror(stdout) == 0;
+  if (written || code != 0) return code;
+  return Fail(absl::DataLossError(
+      absl::StrCat("cannot write standard output: ",
+                   errno != 0 ? std::strerror(errno) : "a part of it is lost")));
+}
+
+int CommandLine::ParseAndAct(int argc, char** argv) {
   // Split here: CLI11 would take a second "--" and the program's own options for its own.
   char** split =
       std::find_if(argv, argv + argc, [](char* word) { return word == std::string("--"); });
@@ -56,17 +68,23 @@ int CommandLine::Run(int argc, char** argv) {
     app_.parse(static_cast<int>(split - argv), argv);
   } catch (const CLI::ParseError& error) {
     if (error.get_exit_code() == 0) return app_.exit(error);
-    const std::string name = DeepestName(app_);
-    std::fprintf(stderr, "%s: %s (see %s --help)\n", name.c_str(), OneLine(error.what()).c_str(),
-                 name.c_str());
-    return kExitBadInput;
+    return Fail(absl::InvalidArgumentError(
+        absl::StrCat(error.what(), " (see ", DeepestName(app_), " --help)")));
   }
   if (has_program && words_ == Words::kNone) {
-    std::fprintf(stderr, "%s: starts no program; remove \"--\" and what follows it\n",
-                 DeepestName(app_).c_str());
-    return kExitBadInput;
+    return Fail(absl::InvalidArgumentError("starts no program; remove \"--\" and what follows it"));
   }
-  return action_();
+  try {
+    return action_();
+  } catch (const std::bad_alloc&) {
+    return Fail(absl::ResourceExhaustedError("does not fit the memory of this host"));
+  } catch (const std::exception& error) {
+    return Fail(absl::InternalError(error.what()));
+  }
+}
+
+int CommandLine::Fail(const absl::Status& status) const {
+  return ReportError(DeepestName(app_), status);
 }
 
 }  // namespace strata

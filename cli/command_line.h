@@ -24,10 +24,15 @@ class CommandLine {
   enum class Words { kNone, kTakesProgram };
   void Bind(CLI::App* subcommand, std::function<int()> action, Words words = Words::kNone);
 
-  // Parses and runs. Returns the exit code; errors are one line on stderr.
+  // Parses and runs. Returns the exit code; errors are one line on stderr, and output that could
+  // not be written is one.
   int Run(int argc, char** argv);
 
  private:
+  int ParseAndAct(int argc, char** argv);
+  // Reports an error of the subcommand that was given.
+  int Fail(const absl::Status& status) const;
+
   CLI::App app_;
   std::vector<std::string> program_;
   std::function<int()> action_;

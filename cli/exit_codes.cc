@@ -3,14 +3,15 @@
 #include <algorithm>
 #include <cstdio>
 
+#include "absl/strings/ascii.h"
 #include "kernels/status.h"
 
 namespace strata {
 
 int ReportError(const std::string& name, const absl::Status& status) {
-  std::string message(status.message());
+  std::string message(absl::StripTrailingAsciiWhitespace(status.message()));
   std::replace(message.begin(), message.end(), '\n', ' ');
-  std::fprintf(stderr, "strata %s: %s\n", name.c_str(), message.c_str());
+  std::fprintf(stderr, "%s: %s\n", name.c_str(), message.c_str());
   return IsCallersError(status) ? kExitBadInput : kExitFailure;
 }
 

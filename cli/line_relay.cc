@@ -6,6 +6,8 @@
 #include <cerrno>
 #include <utility>
 
+#include "cli/output_file.h"
+
 namespace strata {
 namespace {
 
@@ -17,18 +19,11 @@ constexpr int kReadsPerPump = 16;
 
 }  // namespace
 
-// The ranks go on without a reader of our output.
-void WriteAll(int fd, const std::string& text) {
-  for (size_t at = 0; at < text.size();) {
-    const ssize_t written = write(fd, text.data() + at, text.size() - at);
-    if (written < 0 && errno != EINTR) return;
-    if (written > 0) at += static_cast<size_t>(written);
-  }
-}
-
-LineSink LabelledLines(int to, std::string label) {
-  return [to, label = std::move(label)](const std::string& line) {
-    WriteAll(to, label + line + '\n');
+LineSink LabelledLines(int to, std::string label, absl::Status& status) {
+  return [to, label = std::move(label), &status](const std::string& line) {
+    const absl::Status written = WriteAll(to, label + line + '\n');
+    // The ranks go on without a reader of our output.
+    if (!written.ok() && errno != EPIPE) status.Update(written);
   };
 }
 

@@ -3,16 +3,16 @@
 #include <functional>
 #include <string>
 
+#include "absl/status/status.h"
+
 namespace strata {
 
 // Takes one line, without its end.
 using LineSink = std::function<void(const std::string& line)>;
 
-// Writes each line to a file descriptor with `label` before it.
-LineSink LabelledLines(int to, std::string label);
-
-// Writes all of `text`; what the reader does not want (EPIPE) is lost.
-void WriteAll(int fd, const std::string& text);
+// Writes each line to a file descriptor with `label` before it. What the reader does not want
+// (EPIPE) is lost; the first other failure is kept in `status`, which outlives the sink.
+LineSink LabelledLines(int to, std::string label, absl::Status& status);
 
 // Carries one process's output from a pipe to a sink, whole lines at a time, so that the lines of
 // many ranks do not mix. Owns the pipe's reading end.
@@ -25,8 +25,8 @@ class LineRelay {
 
   int pipe() const { return pipe_; }
 
-  // Reads what is there, within bounds, and passes on the lines that are complete. Does not wait for
-  // input. Returns false at the end of the input, after passing on what was left.
+  // Reads what is there, within bounds, and passes on the lines that are complete. Does not wait
+  // for input. Returns false at the end of the input, after passing on what was left.
   bool Pump();
 
   // Passes on an incomplete last line.

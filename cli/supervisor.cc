@@ -124,6 +124,7 @@ class Supervisor {
   Phase phase_ = Phase::kRunning;
   absl::Time deadline_ = absl::InfiniteFuture();
   int exit_code_ = 0;
+  absl::Status output_;  // why lines of ranks are lost
 };
 
 Supervisor::~Supervisor() {
@@ -150,6 +151,7 @@ absl::StatusOr<int> Supervisor::Run() {
     if (relay->Pump()) relay->Finish();
   }
   errors_.WriteDue(absl::InfiniteFuture());
+  if (exit_code_ == 0 && !output_.ok()) return Annotate(output_, "standard output");
   return exit_code_;
 }
 
@@ -186,7 +188,8 @@ absl::Status Supervisor::Start(const Launch& launch) {
   }
   processes_.push_back({pid, in.write_end});
   if (IsLabelled(launch)) {
-    Relay(out.read_end, LabelledLines(STDOUT_FILENO, absl::StrCat("[", launch.rank, "] ")));
+    Relay(out.read_end,
+          LabelledLines(STDOUT_FILENO, absl::StrCat("[", launch.rank, "] "), output_));
   }
   if (IsMerged(launch)) {
     Relay(err.read_end, [this, rank = launch.rank](const std::string& line) {
@@ -226,8 +229,7 @@ void Supervisor::PumpRelays() {
 
 void Supervisor::Say(const std::string& line) {
   PumpRelays();
-  errors_.Add(LineMerger::kCommand, absl::StrCat("strata ", options_.name, ": ", line),
-              absl::Now());
+  errors_.Add(LineMerger::kCommand, absl::StrCat(options_.name, ": ", line), absl::Now());
 }
 
 void Supervisor::OnSignals() {

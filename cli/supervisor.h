@@ -29,7 +29,7 @@ struct Launch {
 enum class Label { kOthers, kAll, kNone };
 
 struct SuperviseOptions {
-  std::string name;  // of the subcommand, for messages
+  std::string name;  // of the command, for messages
   Label label = Label::kOthers;
   absl::Duration grace = absl::Seconds(8);  // from the first failure until the others are ended
 };
@@ -37,7 +37,8 @@ struct SuperviseOptions {
 // Runs the processes until all have ended. Returns 0, or the exit code of the first that failed
 // (128 + n: ended by signal n, its own or ours). After a failure the others may report themselves
 // for `grace`, then get SIGTERM, then SIGKILL. SIGINT, SIGTERM, SIGHUP and SIGQUIT are passed on; a
-// second one kills. Blocks; the calling thread's process must have no other children.
+// second one kills. An error when ranks' output could not be written. Blocks; the calling thread's
+// process must have no other children.
 absl::StatusOr<int> Supervise(const std::vector<Launch>& launches, const SuperviseOptions& options);
 
 }  // namespace strata

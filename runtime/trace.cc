@@ -2,7 +2,6 @@
 
 #include <cerrno>
 #include <cstdio>
-#include <cstring>
 #include <filesystem>
 #include <memory>
 
@@ -51,8 +50,8 @@ struct CloseFile {
   void operator()(std::FILE* file) const { std::fclose(file); }
 };
 
-absl::Status FileError(const std::string& path) {
-  return absl::UnavailableError(absl::StrCat("trace ", path, ": ", std::strerror(errno)));
+absl::Status FileError(const std::string& path, int error) {
+  return absl::ErrnoToStatus(error, absl::StrCat("trace: cannot write \"", path, "\""));
 }
 
 }  // namespace
@@ -69,9 +68,15 @@ void Trace::Add(Track track, Kind kind, UnitId unit, absl::Time begin, absl::Tim
 
 absl::Status Trace::Write(const std::string& path, int process,
                           const std::vector<std::string>& unit_names) const {
-  const std::string partial = path + ".partial";
+  // Whole or not at all where it is a file; what else it is, a device or a pipe, is not replaced.
+  std::error_code error;
+  const auto kind = std::filesystem::symlink_status(path, error).type();
+  const bool replaces =
+      kind == std::filesystem::file_type::not_found || kind == std::filesystem::file_type::regular;
+  const std::string partial = replaces ? path + ".partial" : path;
   std::unique_ptr<std::FILE, CloseFile> file(std::fopen(partial.c_str(), "w"));
-  if (file == nullptr) return FileError(path);
+  if (file == nullptr) return FileError(path, errno);
+  errno = 0;
   absl::FPrintF(file.get(), "{\"displayTimeUnit\":\"ms\",\"traceEvents\":[\n");
   absl::FPrintF(
       file.get(),
@@ -95,11 +100,15 @@ absl::Status Trace::Write(const std::string& path, int process,
         absl::ToDoubleMicroseconds(span.end - span.begin));
   }
   absl::FPrintF(file.get(), "\n]}\n");
-  if (std::ferror(file.get()) != 0 || std::fclose(file.release()) != 0) return FileError(path);
-  std::error_code error;
-  std::filesystem::rename(partial, path, error);
-  if (error) return absl::UnavailableError(absl::StrCat("trace ", path, ": ", error.message()));
-  return absl::OkStatus();
+  const bool written = std::fflush(file.get()) == 0 && std::ferror(file.get()) == 0;
+  if (!written || std::fclose(file.release()) != 0) {
+    const absl::Status failed = FileError(path, errno != 0 ? errno : EIO);
+    if (replaces) std::filesystem::remove(partial, error);
+    return failed;
+  }
+  error.clear();
+  if (replaces) std::filesystem::rename(partial, path, error);
+  return error ? FileError(path, error.value()) : absl::OkStatus();
 }
 
 }  // namespace strata

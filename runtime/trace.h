@@ -34,8 +34,8 @@ class Trace {
 
   void Add(Track track, Kind kind, UnitId unit, absl::Time begin, absl::Time end);
 
-  // Writes the file, whole or not at all (a temporary beside it is renamed). `unit_names` by
-  // UnitId; `process` is the rank, shown as "rank 3".
+  // Writes the file, whole or not at all (a temporary beside it is renamed), unless `path` is there
+  // and no regular file. `unit_names` by UnitId; `process` is the rank, shown as "rank 3".
   absl::Status Write(const std::string& path, int process,
                      const std::vector<std::string>& unit_names) const;
 

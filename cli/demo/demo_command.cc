@@ -1,11 +1,14 @@
 #include <cstdio>
-#include <fstream>
 #include <memory>
+#include <optional>
+#include <utility>
 
 #include "absl/strings/str_format.h"
 #include "cli/command_line.h"
 #include "cli/commands.h"
 #include "cli/demo/demo_run.h"
+#include "cli/output_file.h"
+#include "kernels/status.h"
 
 namespace strata {
 namespace {
@@ -36,23 +39,22 @@ void PrintTable(const nlohmann::json& result) {
   std::printf("\nspeed-up of iig over zero3: %.2f x\n", result["speedup"].get<double>());
 }
 
-int RunBoth(const DemoOptions& options, const std::string& json) {
+absl::Status RunBoth(const DemoOptions& options, const std::string& json) {
+  std::optional<OutputFile> file;
+  if (!json.empty()) {
+    STRATA_ASSIGN_OR_RETURN(file, OutputFile::Create("--json", json));
+  }
   nlohmann::json result = {{"schema", 1}, {"runs", nlohmann::json::array()}};
   for (const char* layout : {"zero3", "iig"}) {
-    absl::StatusOr<nlohmann::json> row = RunDemo(options, layout);
-    if (!row.ok()) return ReportError("demo", row.status());
-    result["runs"].push_back(*row);
+    STRATA_ASSIGN_OR_RETURN(nlohmann::json row, RunDemo(options, layout));
+    result["runs"].push_back(std::move(row));
   }
   result["speedup"] = result["runs"][0]["step_seconds"].get<double>() /
                       result["runs"][1]["step_seconds"].get<double>();
   PrintTable(result);
   std::printf("timelines, for ui.perfetto.dev: %s/zero3.trace.json %s/iig.trace.json\n",
               options.folder.c_str(), options.folder.c_str());
-  if (json.empty()) return 0;
-  std::ofstream file(json, std::ios::trunc);
-  file << result.dump(2) << "\n" << std::flush;
-  if (file) return 0;
-  return ReportError("demo", absl::InvalidArgumentError("--json: cannot write " + json));
+  return file ? file->Write(result.dump(2) + "\n") : absl::OkStatus();
 }
 
 }  // namespace
@@ -74,7 +76,10 @@ void AddDemo(CommandLine& line) {
       ->check(CLI::Range(4, 100000).description(""))
       ->capture_default_str();
   demo->add_option("--json", options->json, "Write the table as JSON as well");
-  line.Bind(demo, [options] { return RunBoth(options->demo, options->json); });
+  line.Bind(demo, [options] {
+    const absl::Status status = RunBoth(options->demo, options->json);
+    return status.ok() ? 0 : ReportError("strata demo", status);
+  });
 }
 
 }  // namespace strata

@@ -1,15 +1,10 @@
 #include "cli/lab/counters_file.h"
 
-#include <unistd.h>
-
-#include <cerrno>
-#include <string>
-
 #include "nlohmann/json.hpp"
 
 namespace strata {
 
-absl::Status WriteCounters(int file, const CountersReport& report) {
+std::string CountersJson(const CountersReport& report) {
   nlohmann::json nodes = nlohmann::json::array();
   for (size_t node = 0; node < report.after.size(); ++node) {
     const LinkCounters& before = report.before[node];
@@ -26,13 +21,7 @@ absl::Status WriteCounters(int file, const CountersReport& report) {
                                    {"mtu", report.mtu},
                                    {"seconds", absl::ToDoubleSeconds(report.duration)},
                                    {"nodes", nodes}};
-  const std::string text = document.dump(2) + "\n";
-  for (size_t at = 0; at < text.size();) {
-    const ssize_t written = write(file, text.data() + at, text.size() - at);
-    if (written < 0) return absl::ErrnoToStatus(errno, "write the counters");
-    at += static_cast<size_t>(written);
-  }
-  return absl::OkStatus();
+  return document.dump(2) + "\n";
 }
 
 }  // namespace strata

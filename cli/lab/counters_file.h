@@ -1,9 +1,9 @@
 #pragma once
 
 #include <cstdint>
+#include <string>
 #include <vector>
 
-#include "absl/status/status.h"
 #include "absl/time/time.h"
 #include "cli/lab/network.h"
 
@@ -17,7 +17,7 @@ struct CountersReport {
   std::vector<LinkCounters> before, after;
 };
 
-// Writes it as JSON to an open file; see docs/lab.md for the names.
-absl::Status WriteCounters(int file, const CountersReport& report);
+// As JSON; see docs/lab.md for the names.
+std::string CountersJson(const CountersReport& report);
 
 }  // namespace strata

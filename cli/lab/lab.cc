@@ -11,9 +11,9 @@
 #include <cerrno>
 #include <csignal>
 #include <cstdio>
-#include <cstring>
 #include <filesystem>
 #include <fstream>
+#include <optional>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -22,13 +22,14 @@
 #include "cli/lab/counters_file.h"
 #include "cli/lab/network.h"
 #include "cli/lab/node_namespace.h"
+#include "cli/output_file.h"
 #include "kernels/rate.h"
 #include "kernels/status.h"
 
 namespace strata {
 namespace {
 
-constexpr char kName[] = "lab run";
+constexpr char kName[] = "strata lab run";
 constexpr int kMasterPort = 29400;  // free: the network is the lab's own
 
 std::string CongestionControl() {
@@ -46,11 +47,11 @@ absl::Status NeedsPrivilege(absl::string_view what) {
 // What runs as process 1 of the lab's PID namespace.
 class LabInit {
  public:
-  LabInit(const LabOptions& options, const LinkOptions& link, int counters_file,
+  LabInit(const LabOptions& options, const LinkOptions& link, std::optional<OutputFile> counters,
           std::vector<std::string> program)
       : options_(options),
         link_(link),
-        counters_file_(counters_file),
+        counters_(std::move(counters)),
         program_(std::move(program)),
         folder_(std::filesystem::current_path()) {}
 
@@ -58,11 +59,12 @@ class LabInit {
 
  private:
   absl::Status MakeNodes();
+  absl::Status WriteCounters(const std::vector<LinkCounters>& before, absl::Time start);
   std::vector<Launch> Launches() const;
 
   const LabOptions& options_;
   const LinkOptions& link_;
-  const int counters_file_;  // -1: none
+  std::optional<OutputFile> counters_;
   const std::vector<std::string> program_;
   const std::string folder_;  // where ranks run; entering a mount namespace loses it
   std::vector<NodeNamespace> nodes_;
@@ -115,12 +117,17 @@ absl::StatusOr<int> LabInit::Run() {
   const absl::Time start = absl::Now();
   STRATA_ASSIGN_OR_RETURN(const int exit_code,
                           Supervise(launches, {kName, options_.label, options_.grace}));
-  if (counters_file_ >= 0) {
-    STRATA_ASSIGN_OR_RETURN(const std::vector<LinkCounters> after, ReadCounters(options_.nodes));
-    STRATA_RETURN_IF_ERROR(WriteCounters(
-        counters_file_, {link_.bits_per_second, link_.mtu, absl::Now() - start, before, after}));
-  }
-  return exit_code;
+  const absl::Status written = WriteCounters(before, start);
+  if (written.ok()) return exit_code;
+  const int code = ReportError(kName, written);
+  return exit_code != 0 ? exit_code : code;
+}
+
+absl::Status LabInit::WriteCounters(const std::vector<LinkCounters>& before, absl::Time start) {
+  if (!counters_) return absl::OkStatus();
+  STRATA_ASSIGN_OR_RETURN(const std::vector<LinkCounters> after, ReadCounters(options_.nodes));
+  return counters_->Write(
+      CountersJson({link_.bits_per_second, link_.mtu, absl::Now() - start, before, after}));
 }
 
 // Waits for the lab's process 1 and passes signals on. Blocked signals stay blocked.
@@ -132,8 +139,7 @@ int WaitForLab(pid_t init) {
     int wait_status = 0;
     if (waitpid(init, &wait_status, WNOHANG) == init) {
       if (WIFEXITED(wait_status)) return WEXITSTATUS(wait_status);
-      std::fprintf(stderr, "strata lab run: the lab was ended by signal %d\n",
-                   WTERMSIG(wait_status));
+      std::fprintf(stderr, "%s: the lab was ended by signal %d\n", kName, WTERMSIG(wait_status));
       return 128 + WTERMSIG(wait_status);
     }
     const int signal = sigwaitinfo(&taken, nullptr);
@@ -152,16 +158,6 @@ int WaitForLab(pid_t init) {
   _exit(result.ok() ? *result : ReportError(kName, result.status()));
 }
 
-absl::StatusOr<int> OpenCountersFile(const std::string& path) {
-  if (path.empty()) return -1;
-  const int fd = open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
-  if (fd < 0) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("--counters: cannot write ", path, ": ", strerror(errno)));
-  }
-  return fd;
-}
-
 }  // namespace
 
 absl::StatusOr<int> RunLab(const LabOptions& options, const std::vector<std::string>& program) {
@@ -169,7 +165,10 @@ absl::StatusOr<int> RunLab(const LabOptions& options, const std::vector<std::str
   LinkOptions link;
   STRATA_ASSIGN_OR_RETURN(link.bits_per_second, ParseRate(options.link));
   link.mtu = options.mtu;
-  STRATA_ASSIGN_OR_RETURN(const int counters_file, OpenCountersFile(options.counters));
+  std::optional<OutputFile> counters;
+  if (!options.counters.empty()) {
+    STRATA_ASSIGN_OR_RETURN(counters, OutputFile::Create("--counters", options.counters));
+  }
 
   int alive[2];
   if (pipe2(alive, O_CLOEXEC) != 0) return absl::ErrnoToStatus(errno, "pipe");
@@ -185,7 +184,7 @@ absl::StatusOr<int> RunLab(const LabOptions& options, const std::vector<std::str
   }
   if (init == 0) {
     close(alive[1]);
-    BecomeInit(LabInit(options, link, counters_file, program), alive[0]);
+    BecomeInit(LabInit(options, link, std::move(counters), program), alive[0]);
   }
   close(alive[0]);
   return WaitForLab(static_cast<pid_t>(init));

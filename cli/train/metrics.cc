@@ -1,10 +1,9 @@
 #include "cli/train/metrics.h"
 
 #include <bit>
-#include <cerrno>
-#include <cstring>
 
 #include "absl/strings/str_cat.h"
+#include "kernels/status.h"
 
 namespace strata {
 namespace {
@@ -48,15 +47,12 @@ nlohmann::json StepLine(const StepReport& report, const StepMeasure& measure) {
 }
 
 absl::StatusOr<MetricsFile> MetricsFile::Create(const std::string& path) {
-  MetricsFile metrics;
-  metrics.file_.open(path, std::ios::trunc);
-  if (!metrics.file_) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("--metrics: cannot write \"", path, "\": ", std::strerror(errno)));
-  }
-  return metrics;
+  STRATA_ASSIGN_OR_RETURN(OutputFile file, OutputFile::Create("--metrics", path));
+  return MetricsFile(std::move(file));
 }
 
-void MetricsFile::Write(const nlohmann::json& line) { file_ << line.dump() << std::endl; }
+absl::Status MetricsFile::Write(const nlohmann::json& line) {
+  return file_.Write(line.dump() + "\n");
+}
 
 }  // namespace strata

@@ -1,11 +1,12 @@
 #pragma once
 
-#include <fstream>
 #include <string>
+#include <utility>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
+#include "cli/output_file.h"
 #include "nlohmann/json.hpp"
 #include "runtime/step_report.h"
 
@@ -27,10 +28,12 @@ class MetricsFile {
  public:
   // InvalidArgument when it cannot be written.
   static absl::StatusOr<MetricsFile> Create(const std::string& path);
-  void Write(const nlohmann::json& line);
+  absl::Status Write(const nlohmann::json& line);
 
  private:
-  std::ofstream file_;
+  explicit MetricsFile(OutputFile file) : file_(std::move(file)) {}
+
+  OutputFile file_;
 };
 
 }  // namespace strata

@@ -100,7 +100,7 @@ class Trainer {
     }
     input.groups = OptimizerGroups(step);
     STRATA_ASSIGN_OR_RETURN(StepReport report, runtime_.EndStep(input));
-    Deliver(report);
+    STRATA_RETURN_IF_ERROR(Deliver(report));
     pending_ = measure;
     return absl::OkStatus();
   }
@@ -122,8 +122,8 @@ class Trainer {
   }
 
   // A report belongs to the step before the one that just ended, and so does `pending_`.
-  void Deliver(const StepReport& report) {
-    if (report.step <= delivered_) return;  // a flush has told it already
+  absl::Status Deliver(const StepReport& report) {
+    if (report.step <= delivered_) return absl::OkStatus();  // a flush has told it already
     delivered_ = report.step;
     StepMeasure measure = pending_;
     measure.loss =
@@ -137,14 +137,13 @@ class Trainer {
         node_sent_[l] += report.levels[l].node_sent_bytes;
       }
     }
-    if (metrics_) metrics_->Write(StepLine(report, measure));
     if (leads()) progress_.Show(report.step, absl::StrFormat("loss %.4f", measure.loss));
+    return metrics_ ? metrics_->Write(StepLine(report, measure)) : absl::OkStatus();
   }
 
   absl::Status FlushReport() {
     STRATA_ASSIGN_OR_RETURN(StepReport report, runtime_.Flush());
-    Deliver(report);
-    return absl::OkStatus();
+    return Deliver(report);
   }
 
   // From here on the interface's counters and the runtime's count the same steps.
@@ -169,8 +168,7 @@ class Trainer {
         text_.EvaluationBatch(config_.train.seed, Index(runtime_.self()), config_.train.micro_batch,
                               SequenceLength(config_));
     STRATA_ASSIGN_OR_RETURN(double loss, model_->Evaluate(batch.View()));
-    if (metrics_) metrics_->Write({{"step", step}, {"eval_loss", loss}});
-    return absl::OkStatus();
+    return metrics_ ? metrics_->Write({{"step", step}, {"eval_loss", loss}}) : absl::OkStatus();
   }
 
   absl::Duration Ideal() const {
@@ -214,9 +212,9 @@ class Trainer {
       summary["node_sent_bytes"][runtime_.topology().levels()[l].name] = node_sent_[l];
     }
     STRATA_ASSIGN_OR_RETURN(summary["params_sha256"], runtime_.ParametersSha256());
-    if (metrics_) metrics_->Write({{"schema", kMetricsSchema}, {"summary", summary}});
     if (leads()) PrintSummary(summary);
-    return absl::OkStatus();
+    if (!metrics_) return absl::OkStatus();
+    return metrics_->Write({{"schema", kMetricsSchema}, {"summary", summary}});
   }
 
   const TrainConfig& config_;

@@ -176,6 +176,12 @@ class ExitCodes(unittest.TestCase):
         self.assertEqual(result.returncode, 128 + signal.SIGSEGV, result.stderr)
         self.assertIn("ended by signal 11", result.stderr)
 
+    def test_counters_that_do_not_fit_are_an_error(self):
+        for program, code in (("true", 2), ("false", 1)):
+            result = lab(1, 1, "--counters", "/dev/full", "--", program)
+            self.assertEqual(result.returncode, code, result.stderr)
+            self.assertIn('--counters: cannot write "/dev/full": No space left', result.stderr)
+
     def test_bad_input_is_one_line_and_exit_code_2(self):
         good = ["--nodes", "1", "--ranks-per-node", "1", "--link", "1gbit"]
         cases = [

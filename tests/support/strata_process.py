@@ -15,9 +15,9 @@ class Strata:
 
     def run(self, *arguments, timeout=60, **options):
         """Runs to the end; returns the CompletedProcess with text output."""
+        options = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, **options}
         return subprocess.run([self.path, *map(str, arguments)], stdin=subprocess.DEVNULL,
-                              capture_output=True, text=True, timeout=timeout, check=False,
-                              **options)
+                              text=True, timeout=timeout, check=False, **options)
 
     def start(self, *arguments, **options):
         """Starts it; returns the Popen with text output."""

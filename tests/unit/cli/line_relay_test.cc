@@ -3,10 +3,14 @@
 #include <fcntl.h>
 #include <unistd.h>
 
-#include "gtest/gtest.h"
+#include <csignal>
+
+#include "tests/support/status_matchers.h"
 
 namespace strata {
 namespace {
+
+using testing::HasSubstr;
 
 class LineRelayTest : public testing::Test {
  protected:
@@ -36,10 +40,11 @@ class LineRelayTest : public testing::Test {
   }
 
   int in_[2], out_[2];
+  absl::Status status_;
 };
 
 TEST_F(LineRelayTest, WritesWholeLinesOnlyEachWithItsLabel) {
-  LineRelay relay(in_[0], LabelledLines(out_[1], "[3] "));
+  LineRelay relay(in_[0], LabelledLines(out_[1], "[3] ", status_));
   Write("one\ntw");
   EXPECT_TRUE(relay.Pump());
   EXPECT_EQ(Written(), "[3] one\n");
@@ -52,7 +57,7 @@ TEST_F(LineRelayTest, WritesWholeLinesOnlyEachWithItsLabel) {
 }
 
 TEST_F(LineRelayTest, NothingBecomesNothing) {
-  LineRelay relay(in_[0], LabelledLines(out_[1], "[3] "));
+  LineRelay relay(in_[0], LabelledLines(out_[1], "[3] ", status_));
   EXPECT_TRUE(relay.Pump());
   relay.Finish();
   CloseInput();
@@ -63,12 +68,28 @@ TEST_F(LineRelayTest, NothingBecomesNothing) {
 TEST_F(LineRelayTest, ALineWithoutEndIsWrittenInParts) {
   fcntl(in_[1], F_SETPIPE_SZ, 1 << 18);
   fcntl(out_[1], F_SETPIPE_SZ, 1 << 18);
-  LineRelay relay(in_[0], LabelledLines(out_[1], "> "));
+  LineRelay relay(in_[0], LabelledLines(out_[1], "> ", status_));
   Write(std::string(100'000, 'x'));
   EXPECT_TRUE(relay.Pump());
   const std::string part = Written();
   EXPECT_TRUE(part.starts_with("> xxx"));
   EXPECT_GT(part.size(), size_t{1 << 16});
+}
+
+TEST_F(LineRelayTest, WhatCanNotBeWrittenIsKnownAndTheEndOfAReaderIsNone) {
+  const int full = open("/dev/full", O_WRONLY);
+  ASSERT_GE(full, 0);
+  LineSink sink = LabelledLines(full, "[3] ", status_);
+  sink("lost");
+  EXPECT_THAT(status_, StatusIs(absl::StatusCode::kResourceExhausted, HasSubstr("No space left")));
+  close(full);
+
+  signal(SIGPIPE, SIG_IGN);
+  close(out_[0]);
+  absl::Status without_reader;
+  LabelledLines(out_[1], "[3] ", without_reader)("lost");
+  EXPECT_OK(without_reader);
+  out_[0] = dup(out_[1]);
 }
 
 }  // namespace

@@ -82,8 +82,8 @@ TEST(MetricsTest, LinesAreThereAsSoonAsTheyAreWritten) {
   const std::string path = testing::TempDir() + "metrics_test." + std::to_string(getpid());
   absl::StatusOr<MetricsFile> file = MetricsFile::Create(path);
   ASSERT_OK(file);
-  file->Write({{"step", 1}});
-  file->Write({{"text", "two\nlines"}});
+  EXPECT_OK(file->Write({{"step", 1}}));
+  EXPECT_OK(file->Write({{"text", "two\nlines"}}));
   std::vector<json> lines;
   std::ifstream reader(path);
   for (std::string line; std::getline(reader, line);) lines.push_back(json::parse(line));

@@ -1,0 +1,98 @@
+#!/usr/bin/env python3
+"""The `strata` command as one process: what it says, and its exit codes.
+
+Usage: command_test.py STRATA [--torch] [unittest options]; --torch: this build has libtorch.
+"""
+
+import os
+import pathlib
+import stat
+import sys
+import tempfile
+import unittest
+
+sys.path.insert(0, str(pathlib.Path(__file__).parents[1] / "support"))
+from strata_process import Strata  # pylint: disable=wrong-import-position
+
+TORCH = "--torch" in sys.argv
+if TORCH:
+    sys.argv.remove("--torch")
+STRATA = Strata(sys.argv[1])
+FULL = "/dev/full"
+UNITS = """model: {kind: units, elements: [5, 1009]}
+train: {steps: 3, micro_batch: 1}
+network: {transport: tcp}
+"""
+
+
+class Case(unittest.TestCase):
+    """With a folder of its own and a configuration in it."""
+
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.folder = pathlib.Path(folder.name)
+        self.config = self.write("units.yaml", UNITS)
+
+    def write(self, name, text):
+        path = self.folder / name
+        path.write_text(text)
+        return path
+
+    def fails(self, parts, *arguments, code=2, **options):
+        """Runs it; it must end with `code` and one line that contains `parts`."""
+        result = STRATA.run(*arguments, **options)
+        self.assertEqual(result.returncode, code, result.stderr)
+        self.assertEqual(result.stderr.count("\n"), 1, result.stderr)
+        for part in parts:
+            self.assertIn(part, result.stderr)
+        return result
+
+    def train(self, *arguments):
+        return STRATA.run("train", self.config, *arguments)
+
+
+class FullDevices(Case):
+    def test_results_that_do_not_fit_are_an_error(self):
+        for option, name in (("--metrics", "--metrics"), ("--trace", "trace")):
+            self.fails(["strata train: ", name, f'cannot write "{FULL}"', "No space left"],
+                       "train", self.config, option, FULL)
+
+    def test_a_device_is_written_not_replaced(self):
+        for device in (FULL, "/dev/null"):
+            self.train("--trace", device)
+            self.assertTrue(stat.S_ISCHR(os.stat(device).st_mode), device)
+            self.assertFalse(os.path.exists(device + ".partial"))
+
+    def test_standard_output_that_does_not_fit_is_an_error(self):
+        for arguments in (["train", self.config], ["config", "--keys"], ["config", self.config],
+                          ["config", self.config, "--effective"], ["--help"], ["--version"],
+                          ["train", "--help"]):
+            with self.subTest(arguments=arguments), open(FULL, "w") as full:
+                result = STRATA.run(*arguments, stdout=full)
+                self.assertEqual(result.returncode, 1, result.stderr)
+                self.assertEqual(result.stderr.count("\n"), 1, result.stderr)
+                self.assertIn("cannot write standard output: ", result.stderr)
+
+    def test_output_of_ranks_that_does_not_fit_is_an_error(self):
+        for label in ("others", "all"):
+            with self.subTest(label=label), open(FULL, "w") as full:
+                result = STRATA.run("lab", "run", "--no-network", "--nodes", 1, "--ranks-per-node",
+                                    2, "--label", label, "--", "echo", "line", stdout=full)
+                self.assertNotEqual(result.returncode, 0, result.stderr)
+                self.assertIn("No space left", result.stderr)
+
+    def test_missing_folders_are_told_before_the_work(self):
+        nowhere = self.folder / "nowhere" / "file"
+        for option in ("--metrics", "--trace"):
+            result = self.fails([option, str(nowhere), "No such file"], "train", self.config,
+                                option, nowhere)
+            self.assertEqual(result.stdout, "")
+        text = self.write("text", "some words of a text " * 100)
+        self.fails(["--json", str(nowhere), "No such file"], "demo", "--text", text, "--folder",
+                   self.folder / "demo", "--json", nowhere)
+        self.assertFalse((self.folder / "demo").exists())
+
+
+if __name__ == "__main__":
+    unittest.main(argv=[sys.argv[0], "-v", *sys.argv[2:]])
