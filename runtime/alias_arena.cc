@@ -22,25 +22,30 @@ class AliasArena final : public UnitArena {
              const Options& options);
   ~AliasArena() override { munmap(view_, static_cast<size_t>(view_bytes_)); }
 
-  bool TryReserve(int slot) override;
-  void Free(int slot) override;
-  void Map(int slot) override;
+  std::optional<int> TryReserve(int slot) override;
+  void Free(int slot, int copy) override;
+  void Map(int slot, int copy) override;
   void Unmap(int slot) override;
+  void Arrived(int, int) override {}
   std::byte* Address(int slot) const override { return slots_[slot].address; }
-  PlanBuffer Pages(int slot) const override {
-    return {.pages = slots_[slot].memory, .page_bytes = page_bytes_};
+  PlanBuffer Pages(int slot, int copy) const override {
+    return {.pages = slots_[slot].copies[copy].memory, .page_bytes = page_bytes_};
   }
   int64_t used_bytes() const override { return used_pages_ * page_bytes_; }
 
  private:
-  struct SlotState {
-    int section = 0;
-    std::byte* address = nullptr;
+  struct Copy {
     std::vector<int64_t> pages;      // of the pool, as last reserved
     std::vector<std::byte*> memory;  // the same, for lanes
     bool reserved = false;
-    bool paged = false;   // `pages` says something
-    bool mapped = false;  // at `address` lie `pages`, accessible or not
+    bool paged = false;  // `pages` says something
+  };
+  struct SlotState {
+    int section = 0;
+    std::byte* address = nullptr;
+    int64_t page_count = 0;  // of each copy
+    std::vector<Copy> copies;
+    int mapped = -1;  // at `address` lie the pages of this copy, accessible or not
   };
   struct Section {
     int64_t first = 0;
@@ -69,74 +74,85 @@ AliasArena::AliasArena(const SharedSegment& pool, std::byte* view, int64_t view_
   taken_.resize(static_cast<size_t>(page));
   std::byte* address = view;
   for (const Slot& slot : options.slots) {
-    SlotState state{.section = slot.section, .address = address};
     const int64_t pages = PagesOf(slot.bytes, page_bytes_);
-    state.pages.resize(static_cast<size_t>(pages));
-    state.memory.resize(static_cast<size_t>(pages));
+    SlotState state{.section = slot.section, .address = address, .page_count = pages};
+    state.copies.resize(static_cast<size_t>(slot.copies));
+    for (Copy& copy : state.copies) {
+      copy.pages.resize(static_cast<size_t>(pages));
+      copy.memory.resize(static_cast<size_t>(pages));
+    }
     address += pages * page_bytes_;
     slots_.push_back(std::move(state));
   }
 }
 
-bool AliasArena::TryReserve(int slot) {
+std::optional<int> AliasArena::TryReserve(int slot) {
   SlotState& state = slots_[slot];
-  STRATA_CHECK(!state.reserved);
   Section& section = sections_[state.section];
-  const int64_t wanted = static_cast<int64_t>(state.pages.size());
-  if (section.free < wanted) return false;
-  // The same pages as last time need no new mapping.
-  const bool again = state.paged && std::none_of(state.pages.begin(), state.pages.end(),
-                                                 [this](int64_t page) { return taken_[page]; });
+  if (section.free < state.page_count) return std::nullopt;
+  // The copy that the view showed last comes first: its old pages need no new mapping.
+  int index = std::max(state.mapped, 0);
+  if (state.copies[index].reserved) {
+    const auto free = std::find_if(state.copies.begin(), state.copies.end(),
+                                   [](const Copy& copy) { return !copy.reserved; });
+    if (free == state.copies.end()) return std::nullopt;
+    index = static_cast<int>(free - state.copies.begin());
+  }
+  Copy& copy = state.copies[index];
+  const bool again = copy.paged && std::none_of(copy.pages.begin(), copy.pages.end(),
+                                                [this](int64_t page) { return taken_[page]; });
   if (!again) {
     int64_t page = section.first;
-    for (size_t i = 0; i < state.pages.size(); ++i, ++page) {
+    for (size_t i = 0; i < copy.pages.size(); ++i, ++page) {
       while (taken_[page]) ++page;
-      state.pages[i] = page;
-      state.memory[i] = pool_.bytes.data() + page * page_bytes_;
+      copy.pages[i] = page;
+      copy.memory[i] = pool_.bytes.data() + page * page_bytes_;
     }
-    state.mapped = false;
+    if (state.mapped == index) state.mapped = -1;
   }
-  for (int64_t page : state.pages) taken_[page] = true;
-  section.free -= wanted;
-  used_pages_ += wanted;
-  state.paged = state.reserved = true;
-  return true;
+  for (int64_t page : copy.pages) taken_[page] = true;
+  section.free -= state.page_count;
+  used_pages_ += state.page_count;
+  copy.paged = copy.reserved = true;
+  return index;
 }
 
-void AliasArena::Free(int slot) {
+void AliasArena::Free(int slot, int index) {
   SlotState& state = slots_[slot];
-  STRATA_CHECK(state.reserved);
-  for (int64_t page : state.pages) taken_[page] = false;
-  sections_[state.section].free += static_cast<int64_t>(state.pages.size());
-  used_pages_ -= static_cast<int64_t>(state.pages.size());
-  state.reserved = false;
+  Copy& copy = state.copies[index];
+  STRATA_CHECK(copy.reserved);
+  for (int64_t page : copy.pages) taken_[page] = false;
+  sections_[state.section].free += state.page_count;
+  used_pages_ -= state.page_count;
+  copy.reserved = false;
 }
 
-void AliasArena::Map(int slot) {
+void AliasArena::Map(int slot, int index) {
   SlotState& state = slots_[slot];
-  STRATA_CHECK(state.reserved);
-  const size_t count = state.pages.size();
-  if (state.mapped) {
+  const Copy& copy = state.copies[index];
+  STRATA_CHECK(copy.reserved);
+  const size_t count = copy.pages.size();
+  if (state.mapped == index) {
     STRATA_CHECK(mprotect(state.address, count * page_bytes_, PROT_READ | PROT_WRITE) == 0);
     return;
   }
   for (size_t first = 0; first < count;) {
     size_t end = first + 1;
-    while (end < count && state.pages[end] == state.pages[end - 1] + 1) ++end;
+    while (end < count && copy.pages[end] == copy.pages[end - 1] + 1) ++end;
     void* const address = state.address + first * page_bytes_;
     const void* const mapped =
         mmap(address, (end - first) * page_bytes_, PROT_READ | PROT_WRITE,
-             MAP_SHARED | MAP_FIXED | MAP_POPULATE, pool_.fd, state.pages[first] * page_bytes_);
+             MAP_SHARED | MAP_FIXED | MAP_POPULATE, pool_.fd, copy.pages[first] * page_bytes_);
     STRATA_CHECK(mapped == address);
     first = end;
   }
-  state.mapped = true;
+  state.mapped = index;
 }
 
 void AliasArena::Unmap(int slot) {
   SlotState& state = slots_[slot];
-  if (state.pages.empty()) return;
-  STRATA_CHECK(mprotect(state.address, state.pages.size() * page_bytes_, PROT_NONE) == 0);
+  if (state.page_count == 0) return;
+  STRATA_CHECK(mprotect(state.address, state.page_count * page_bytes_, PROT_NONE) == 0);
 }
 
 }  // namespace

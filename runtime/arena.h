@@ -3,6 +3,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -13,17 +14,19 @@
 namespace strata {
 
 // The fixed pool of unit memory and the fixed addresses at which applications see it. A slot is one
-// unit's parameters or gradients: an address range for its whole life, and pages of the pool while
-// it is reserved. Sections divide the pool, so that gathers never take what gradients need.
+// unit's parameters or gradients: an address range for its whole life, and pages of the pool for
+// each of its copies that is reserved. Sections divide the pool, so that gathers never take what
+// gradients need.
 // [Note: Two views] Lanes use the pool's own mapping, which never changes: it is registered with
-// transports once, and a transfer may begin before the application's view is there. The view is
-// mapped when a slot becomes ready and inaccessible after its release, so that a stray access is a
-// fault where it happens. One thread.
+// transports once, and a transfer may begin before the application's view is there. The view shows
+// one copy at a time and is inaccessible after its release, so that a stray access is a fault where
+// it happens. One thread.
 class UnitArena {
  public:
   struct Slot {
     int64_t bytes = 0;
     int section = 0;
+    int copies = 1;  // at most so many are reserved at once
   };
   struct Options {
     int64_t page_bytes = 0;
@@ -33,17 +36,21 @@ class UnitArena {
 
   virtual ~UnitArena() = default;
 
-  // Takes pages for a slot that has none; false if its section has too few.
-  virtual bool TryReserve(int slot) = 0;
+  // Takes pages for one more copy and says which copy that is, from 0; nothing if the slot has no
+  // other copy or its section too few pages.
+  virtual std::optional<int> TryReserve(int slot) = 0;
   // Gives them back. What is in them may be read by no one afterwards.
-  virtual void Free(int slot) = 0;
-  // The application's view of a reserved slot, on and off. May take a millisecond per 10 MiB.
-  virtual void Map(int slot) = 0;
+  virtual void Free(int slot, int copy) = 0;
+  // Lets the application see a reserved copy, whose bytes may still be on their way, and no longer.
+  // May take a millisecond per 10 MiB.
+  virtual void Map(int slot, int copy) = 0;
   virtual void Unmap(int slot) = 0;
+  // Lanes have written all of a copy that the application is to see.
+  virtual void Arrived(int slot, int copy) = 0;
 
   virtual std::byte* Address(int slot) const = 0;
-  // Of a reserved slot, for lanes; valid until Free.
-  virtual PlanBuffer Pages(int slot) const = 0;
+  // Of a reserved copy, for lanes; valid until Free.
+  virtual PlanBuffer Pages(int slot, int copy) const = 0;
   virtual int64_t used_bytes() const = 0;
 };
 
@@ -51,8 +58,9 @@ class UnitArena {
 absl::StatusOr<std::unique_ptr<UnitArena>> MakeAliasArena(SharedMemory& memory,
                                                           const UnitArena::Options& options);
 
-// Memory of its own for each slot, poisoned while the slot is not reserved, and the same
-// accounting: for sanitizers, which do not follow memory through two addresses.
+// Memory of its own for each copy, poisoned while it is not reserved, and the same accounting: for
+// sanitizers, which do not follow memory through two addresses. Copies but the first are copied to
+// the view.
 absl::StatusOr<std::unique_ptr<UnitArena>> MakeFlatArena(SharedMemory& memory,
                                                          const UnitArena::Options& options);
 

@@ -21,6 +21,7 @@ struct Division {
 // written while the other is reduced, or three when that is at most half of the budget (a unit that
 // is tied to others keeps its buffer through backward). Gathers get the rest, which is at least
 // two: the unit in use and the next. Where parameters are never gathered, gradients get three.
+// Neither gets more than it can use.
 absl::StatusOr<Division> Divide(const std::vector<Unit>& units, const EngineOptions& options,
                                 bool gathered) {
   std::vector<int64_t> bytes;
@@ -45,6 +46,10 @@ absl::StatusOr<Division> Divide(const std::vector<Unit>& units, const EngineOpti
   const int64_t share = gathered ? pages / 2 : pages;
   division.gradients = (3 * unit_pages <= share ? 3 : 2) * unit_pages;
   division.parameters = gathered ? pages - division.gradients : 0;
+  int64_t all_pages = 0;
+  for (int64_t of_unit : bytes) all_pages += PagesOf(of_unit, division.page_bytes);
+  division.parameters = std::min(division.parameters, kUnitCopies * all_pages);
+  division.gradients = std::min(division.gradients, all_pages);
   return division;
 }
 
@@ -54,34 +59,21 @@ absl::Status MakeUnitMemory(const Division& division, SharedMemory& shared, Shar
   core.page_bytes = page;
   core.zero_page_bytes = std::min(page, core.options.chunk_bytes);
   UnitArena::Options options{.page_bytes = page};
-  int64_t all_pages = 0;
   for (const Unit& unit : core.units) {
     const int64_t bytes = unit.shape.elements * SizeOf(core.options.compute_dtype);
-    options.slots.push_back({core.gathered() ? bytes : 0, EngineCore::kParameterSection});
-    all_pages += PagesOf(bytes, page);
+    options.slots.push_back(
+        {core.gathered() ? bytes : 0, EngineCore::kParameterSection, kUnitCopies});
   }
   for (size_t u = 0; u < core.units.size(); ++u) {
     options.slots.push_back({core.units[u].shape.elements * SizeOf(core.options.compute_dtype),
                              EngineCore::kGradientSection});
   }
-  // No more than all units at once.
-  options.section_pages = {std::min(division.parameters, all_pages),
-                           std::min(division.gradients, all_pages)};
+  options.section_pages = {division.parameters, division.gradients};
   STRATA_ASSIGN_OR_RETURN(core.arena, MakeArena(shared, options));
   STRATA_ASSIGN_OR_RETURN(
       core.zeros,
       memory.Allocate(std::max(EngineCore::kPieceBytes, core.zero_page_bytes), "zeros"));
   return absl::OkStatus();
-}
-
-int64_t PoolBytes(const Division& division, const EngineCore& core) {
-  int64_t all_pages = 0;
-  for (const Unit& unit : core.units) {
-    all_pages +=
-        PagesOf(unit.shape.elements * SizeOf(core.options.compute_dtype), division.page_bytes);
-  }
-  return (std::min(division.parameters, all_pages) + std::min(division.gradients, all_pages)) *
-         division.page_bytes;
 }
 
 MemoryReport Predict(const EngineCore& core, int64_t pool_bytes, int64_t scratch_bytes) {
@@ -151,7 +143,7 @@ absl::StatusOr<std::unique_ptr<Engine>> Engine::Create(const Environment& enviro
   STRATA_ASSIGN_OR_RETURN(
       PrefetchScheduler scheduler,
       PrefetchScheduler::Create(std::move(scheduled), division.parameters * division.page_bytes));
-  const int64_t pool_bytes = PoolBytes(division, *core);
+  const int64_t pool_bytes = (division.parameters + division.gradients) * division.page_bytes;
   std::unique_ptr<Engine> engine(new Engine(std::move(core), std::move(scheduler)));
   ShardMemory& memory = environment.memory;
   STRATA_RETURN_IF_ERROR(engine->gathers_.Allocate(memory));

@@ -60,33 +60,46 @@ void GatherPath::Issue(const SchedulerAction& action) {
   operations_.push_back(operation);
   UnitState& unit = units_[Index(action.unit)];
   if (gather) {
-    STRATA_CHECK(unit.gather == nullptr && !unit.gathered);
-    unit.gather = &operations_.back();
+    STRATA_CHECK(unit.count < kUnitCopies);
+    unit.copies[unit.count++] = {.gather = &operations_.back()};
   } else {
     ++unit.publishes;
   }
 }
 
+// The copy that is used last: no one has seen it, or there is another.
 void GatherPath::Drop(UnitId id) {
   UnitState& unit = units_[Index(id)];
-  if (unit.gathered) {
-    FreePages(id);
-  } else if (unit.gather != nullptr) {
-    // The others may be in it already: it runs to its end.
-    unit.gather->dropped = true;
-    unit.gather = nullptr;
+  Give(id, unit.copies[--unit.count]);
+  if (unit.count == 0) core_.arena->Unmap(core_.ParameterSlot(id));
+}
+
+// The copy's memory, at once or when its gather has ended: the others may be in it already.
+void GatherPath::Give(UnitId id, const Copy& copy) {
+  if (copy.gather != nullptr) {
+    copy.gather->dropped = true;
+  } else {
+    core_.arena->Free(core_.ParameterSlot(id), copy.copy);
   }
 }
 
-void GatherPath::Release(UnitId unit) {
-  Drop(unit);
+void GatherPath::Release(UnitId id) {
+  UnitState& unit = units_[Index(id)];
+  core_.arena->Unmap(core_.ParameterSlot(id));
+  Give(id, unit.copies[0]);
+  std::move(unit.copies.begin() + 1, unit.copies.begin() + unit.count--, unit.copies.begin());
+  Map(id);
   Pump();
 }
 
-void GatherPath::FreePages(UnitId id) {
-  units_[Index(id)].gathered = false;
-  core_.arena->Unmap(core_.ParameterSlot(id));
-  core_.arena->Free(core_.ParameterSlot(id));
+// Shows the application the unit's next copy, while its bytes may still be on their way.
+void GatherPath::Map(UnitId id) {
+  const UnitState& unit = units_[Index(id)];
+  if (unit.count == 0) return;
+  const Copy& next = unit.copies[0];
+  if (next.gather != nullptr && !next.gather->started) return;
+  core_.arena->Map(core_.ParameterSlot(id),
+                   next.gather != nullptr ? *next.gather->copy : next.copy);
 }
 
 void GatherPath::EndUpdate(UnitId unit) {
@@ -99,9 +112,19 @@ const CountedPlan& GatherPath::PlanOf(const Operation& operation) const {
   return operation.kind == SchedulerAction::Kind::kGather ? plans.gather : plans.publish;
 }
 
-bool GatherPath::FirstOfUnit(OperationList::const_iterator operation) const {
-  return std::none_of(operations_.begin(), operation,
-                      [&](const Operation& earlier) { return earlier.unit == operation->unit; });
+bool GatherPath::MayStart(OperationList::const_iterator operation) const {
+  if (units_[Index(operation->unit)].updating) return false;
+  return std::none_of(operations_.begin(), operation, [&](const Operation& earlier) {
+    const bool both_read = earlier.kind == SchedulerAction::Kind::kGather &&
+                           operation->kind == SchedulerAction::Kind::kGather;
+    return earlier.unit == operation->unit && !both_read;
+  });
+}
+
+bool GatherPath::TakePages(Operation& operation) {
+  operation.copy = core_.arena->TryReserve(core_.ParameterSlot(operation.unit));
+  if (operation.copy) core_.meter.Memory(core_.step, core_.arena->used_bytes());
+  return operation.copy.has_value();
 }
 
 void GatherPath::Pump() {
@@ -109,21 +132,15 @@ void GatherPath::Pump() {
   bool pages_left = true, scratch_left = true;
   for (auto operation = operations_.begin(); operation != operations_.end(); ++operation) {
     if (operation->started) continue;
-    const bool first = FirstOfUnit(operation);
-    if (operation->kind == SchedulerAction::Kind::kGather && !operation->has_pages) {
-      // A unit has one slot: the gather before this one may still be in it.
-      pages_left =
-          pages_left && first && core_.arena->TryReserve(core_.ParameterSlot(operation->unit));
-      operation->has_pages = pages_left;
-      if (pages_left) core_.meter.Memory(core_.step, core_.arena->used_bytes());
-    }
+    const bool gather = operation->kind == SchedulerAction::Kind::kGather;
+    if (gather && !operation->copy) pages_left = pages_left && TakePages(*operation);
     if (operation->scratch == BufferPool::kNone && PlanOf(*operation).plan->scratch_bytes > 0) {
       if (scratch_left) operation->scratch = scratch_.Take();
       scratch_left = operation->scratch != BufferPool::kNone;
       if (!scratch_left) continue;
     }
-    if (operation->kind == SchedulerAction::Kind::kGather && !operation->has_pages) continue;
-    if (first && !units_[Index(operation->unit)].updating) Start(operation);
+    if (gather && !operation->copy) continue;
+    if (MayStart(operation)) Start(operation);
   }
 }
 
@@ -140,7 +157,8 @@ void GatherPath::Start(OperationList::iterator operation) {
   const Unit& unit = core_.units[Index(operation->unit)];
   const int slot = core_.ParameterSlot(operation->unit);
   PlanBuffers buffers =
-      gather ? PlanBuffers{.input = unit.parameters.View(), .output = core_.arena->Pages(slot)}
+      gather ? PlanBuffers{.input = unit.parameters.View(),
+                           .output = core_.arena->Pages(slot, *operation->copy)}
              : PlanBuffers{.input = unit.published.View(), .output = unit.parameters.View()};
   if (operation->scratch != BufferPool::kNone) buffers.scratch = scratch_.View(operation->scratch);
   RunOptions options{.what = What(*operation),
@@ -156,7 +174,7 @@ void GatherPath::Start(OperationList::iterator operation) {
     runner->Run(std::move(plan), buffers, std::move(options), std::move(done));
   });
   // While bytes are on their way: the application then finds the view there.
-  if (gather && !operation->dropped) core_.arena->Map(slot);
+  if (units_[Index(operation->unit)].copies[0].gather == &*operation) Map(operation->unit);
 }
 
 void GatherPath::OnEnd(OperationList::iterator operation, absl::Status status) {
@@ -172,10 +190,12 @@ void GatherPath::OnEnd(OperationList::iterator operation, absl::Status status) {
   if (!gather) {
     --unit.publishes;
   } else if (operation->dropped) {
-    FreePages(id);
+    core_.arena->Free(core_.ParameterSlot(id), *operation->copy);
   } else {
-    unit.gathered = true;
-    unit.gather = nullptr;
+    core_.arena->Arrived(core_.ParameterSlot(id), *operation->copy);
+    const auto copy = std::find_if(unit.copies.begin(), unit.copies.begin() + unit.count,
+                                   [&](const Copy& c) { return c.gather == &*operation; });
+    *copy = {.copy = *operation->copy};
   }
   operations_.erase(operation);
   Pump();
@@ -184,7 +204,8 @@ void GatherPath::OnEnd(OperationList::iterator operation, absl::Status status) {
 
 bool GatherPath::Ready(UnitId id) const {
   const UnitState& unit = units_[Index(id)];
-  return core_.gathered() ? unit.gathered : unit.publishes == 0 && !unit.updating;
+  return core_.gathered() ? unit.count > 0 && unit.copies[0].gather == nullptr
+                          : unit.publishes == 0 && !unit.updating;
 }
 
 std::byte* GatherPath::Address(UnitId unit) const {

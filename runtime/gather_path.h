@@ -1,5 +1,6 @@
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <list>
 #include <optional>
@@ -16,9 +17,10 @@ namespace strata {
 // actions, the same on all ranks; each carries a running hash of the order.
 //
 // [Note: Start and order] An operation starts when what it needs on this rank is there: pages of
-// the pool, given in issue order; the end of the operations issued before it for the same unit; the
-// unit's update. Ends so delay starts but never change the order of issue, and the oldest operation
-// always has its pages: no two ranks can wait for each other. Control loop.
+// the pool, given in issue order; the end of the operations before it that write what it reads, or
+// read what it writes: a unit's gathers and its publishes wait for each other; the unit's update.
+// Ends so delay starts but never change the order of issue, and the oldest operation always has its
+// pages: no two ranks can wait for each other. Control loop.
 class GatherPath {
  public:
   explicit GatherPath(EngineCore& core) : core_(core), units_(core.units.size()) {}
@@ -57,23 +59,31 @@ class GatherPath {
     uint64_t sequence = 0;
     int64_t step = 0;
     int scratch = BufferPool::kNone;
-    bool has_pages = false, started = false, dropped = false;
+    std::optional<int> copy;  // of the unit's slot, once it has pages
+    bool started = false, dropped = false;
     absl::Time begin;
   };
   using OperationList = std::list<Operation>;
+  // One that was issued and is neither released nor dropped.
+  struct Copy {
+    Operation* gather = nullptr;  // unended
+    int copy = 0;                 // of the unit's slot, once the gather has ended
+  };
   struct UnitState {
-    Operation* gather = nullptr;  // issued, not dropped, not ended
-    bool gathered = false;        // in unit memory, not dropped
+    std::array<Copy, kUnitCopies> copies;  // in the order of use
+    int count = 0;
     bool updating = false;
     int publishes = 0;  // unended
   };
 
   void Issue(const SchedulerAction& action);
   void Drop(UnitId unit);
-  void FreePages(UnitId unit);
+  void Give(UnitId unit, const Copy& copy);
+  void Map(UnitId unit);
   void Pump();
+  bool TakePages(Operation& operation);
   const CountedPlan& PlanOf(const Operation& operation) const;
-  bool FirstOfUnit(OperationList::const_iterator operation) const;
+  bool MayStart(OperationList::const_iterator operation) const;
   void Start(OperationList::iterator operation);
   void OnEnd(OperationList::iterator operation, absl::Status status);
   std::string What(const Operation& operation) const;

@@ -94,7 +94,7 @@ RunOptions GradientPath::MakeRunOptions(const Job& job, int stage) const {
 }
 
 void GradientPath::AddZeroPages(UnitId unit, LaneJob& stages) const {
-  const PlanBuffer pages = core_.arena->Pages(core_.GradientSlot(unit));
+  const PlanBuffer pages = core_.arena->Pages(core_.GradientSlot(unit), 0);
   const int64_t bytes =
       core_.units[Index(unit)].shape.elements * SizeOf(core_.options.compute_dtype);
   stages.AddKernel(bytes, std::min(core_.kPieceBytes, pages.page_bytes),
@@ -129,7 +129,7 @@ void GradientPath::AddMicroStages(const Job& job, LaneJob& stages) {
   if (job.index == kNothing) return;
 
   PlanBuffer input{.pages = zero_pages_, .page_bytes = zero_page_bytes_};
-  if (job.input != Input::kZeros) input = core_.arena->Pages(core_.GradientSlot(job.unit));
+  if (job.input != Input::kZeros) input = core_.arena->Pages(core_.GradientSlot(job.unit), 0);
   if (!plans.micro) {
     AddAccumulate(job, input, compute, stages);
   } else {
@@ -227,7 +227,7 @@ void GradientPath::OnEnd(JobList::iterator job, absl::Status status) {
   }
   if (job->buffers != kNoBuffers) PoolOf(*job)[static_cast<size_t>(job->buffers)].taken = false;
   if (!boundary && job->input != Input::kZeros) {
-    core_.arena->Free(core_.GradientSlot(job->unit));
+    core_.arena->Free(core_.GradientSlot(job->unit), 0);
     unit.busy = false;
   }
   core_.trace.Add(Trace::Track::kReduceLane,

@@ -103,7 +103,7 @@ void GradientPath::PumpBuffers() {
     UnitState& unit = units_[Index(wanted_.front())];
     const int slot = core_.GradientSlot(wanted_.front());
     if (unit.busy || !core_.arena->TryReserve(slot)) return;
-    core_.arena->Map(slot);
+    core_.arena->Map(slot, 0);
     core_.meter.Memory(core_.step, core_.arena->used_bytes());
     unit.lent = true;
     wanted_.pop_front();

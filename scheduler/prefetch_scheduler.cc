@@ -11,19 +11,22 @@
 namespace strata {
 
 // [Note: Order and the window]
-// A unit's memory is promised from the moment its gather is issued to the Release that ends its
-// last hold. Until it is acquired the unit is *in flight*, whether or not its bytes have arrived:
-// only calls change this state, so ranks that make the same calls issue the same operations.
+// A gather brings a *copy* of a unit, whose memory is promised from the moment the gather is issued
+// to the Release that ends its last hold. Until it is acquired the copy is *in flight*, whether or
+// not its bytes have arrived: only calls change this state, so ranks that make the same calls issue
+// the same operations.
+//
+// A unit that is used twice is gathered twice: what to keep is configuration, not a matter of
+// timing. The second copy may be in flight while the first is held or in flight as well, so that
+// the link is not idle where a forward turns into its backward and the unit used last is used next.
 //
 // The window begins at the record's cursor and ends at the first access whose unit does not fit
-// what is left of the budget, or is held or in flight for a nearer access: a unit that is used
-// twice is gathered twice (what to keep is configuration, not a matter of timing), so its second
-// gather waits for its Release. Nothing is issued past that point, so gathers are issued in the
-// record's order.
+// what is left of the budget, or has two copies for nearer accesses. Nothing is issued past that
+// point, so gathers are issued in the record's order.
 //
 // An acquire that finds its unit neither held nor in flight is gathered on demand. Room for it is
-// made by dropping units in flight: first those that the cursor has passed over, then the one
-// needed last. Passed-over units otherwise keep their memory until the next acquire that is in
+// made by dropping copies in flight: first those that the cursor has passed over, then the one
+// needed last. Passed-over copies otherwise keep their memory until the next acquire that is in
 // order: two units that changed places then cost nothing.
 class PrefetchScheduler::State {
  public:
@@ -44,16 +47,20 @@ class PrefetchScheduler::State {
   struct Unit {
     ScheduledUnit spec;
     int holds = 0;
-    bool in_flight = false;
-    bool passed_over = false;  // in flight for an access that the cursor has passed
+    int in_flight = 0;    // copies
+    int passed_over = 0;  // of these, for accesses that the cursor has passed
     bool held_by_eval = false;
     bool publish_due = false;  // in EndStep: its publish is not issued yet
-    uint64_t claimed = 0;      // the last walk in which an access claimed it
+    int claims = 0;            // accesses that found or issued a copy, in `claims_walk`
+    uint64_t claims_walk = 0;
+
+    int copies() const { return (holds > 0 ? 1 : 0) + in_flight; }
   };
   enum class Window { kGoesOn, kEnds };
 
   Unit& At(UnitId id) { return units_[Index(id)]; }
   void BeginWalk();
+  bool Claim(Unit& unit);
   Window Visit(const Access& access, Actions& actions);
   void IssueWindow(Actions& actions);
   void Gather(UnitId id, Actions& actions);
@@ -110,8 +117,9 @@ absl::Status PrefetchScheduler::State::Acquire(UnitId id, Phase phase, Actions& 
                      "least ",
                      held_bytes_ + bytes, " or hold fewer units at once"));
   }
-  const bool in_flight = std::exchange(unit.in_flight, false);
-  unit.passed_over = false;
+  const bool in_flight = unit.in_flight > 0;
+  if (in_flight) --unit.in_flight;
+  unit.passed_over = std::min(unit.passed_over, unit.in_flight);
   unit.holds = 1;
   unit.held_by_eval = phase == Phase::kEval;
   const bool forecast = !unit.held_by_eval && record_.size() > 0;
@@ -119,7 +127,7 @@ absl::Status PrefetchScheduler::State::Acquire(UnitId id, Phase phase, Actions& 
     const AccessRecord::Match match = record_.Add({id, phase});
     for (int i = match.passed_first; i < match.passed_last; i = record_.Next(i + 1)) {
       Unit& passed = At(record_[i].unit);
-      passed.passed_over = passed.in_flight;
+      passed.passed_over = std::min(passed.passed_over + 1, passed.in_flight);
     }
     if (match.in_order) DropPassedOver(actions);
   }
@@ -160,7 +168,7 @@ absl::Status PrefetchScheduler::State::EndStep(Actions& actions) {
   }
   for (size_t i = 0; i < units_.size(); ++i) {
     units_[i].publish_due = units_[i].spec.published;
-    if (units_[i].in_flight) Drop(UnitId(i), actions);  // parameters from before the step
+    while (units_[i].in_flight > 0) Drop(UnitId(i), actions);  // parameters from before the step
   }
   record_.EndStep();
   BeginWalk();
@@ -178,26 +186,35 @@ void PrefetchScheduler::State::BeginWalk() {
   claims_ = 0;
 }
 
+// One access of this walk takes one copy in flight; false if none is left.
+bool PrefetchScheduler::State::Claim(Unit& unit) {
+  if (unit.claims_walk != walk_) unit.claims = 0;
+  unit.claims_walk = walk_;
+  if (unit.claims == unit.in_flight) return false;
+  ++unit.claims;
+  ++claims_;
+  return true;
+}
+
 PrefetchScheduler::State::Window PrefetchScheduler::State::Visit(const Access& access,
                                                                  Actions& actions) {
   Unit& unit = At(access.unit);
   if (!unit.spec.gathered) return Window::kGoesOn;
-  if (unit.holds > 0 || unit.claimed == walk_) return Window::kEnds;
-  if (!unit.in_flight) {
+  if (!Claim(unit)) {
+    if (unit.copies() == kUnitCopies) return Window::kEnds;
     if (promised_bytes_ + unit.spec.bytes > budget_bytes_) return Window::kEnds;
     Gather(access.unit, actions);
-    unit.in_flight = true;
+    ++unit.in_flight;
+    Claim(unit);
   }
-  unit.passed_over = false;
-  unit.claimed = walk_;
-  ++claims_;
+  unit.passed_over = std::min(unit.passed_over, unit.in_flight - unit.claims);
   return Window::kGoesOn;
 }
 
 void PrefetchScheduler::State::IssueWindow(Actions& actions) {
   BeginWalk();
   int i = record_.cursor();
-  while (i < record_.size() && claims_ < gathered_units_ &&
+  while (i < record_.size() && claims_ < kUnitCopies * gathered_units_ &&
          Visit(record_[i], actions) == Window::kGoesOn) {
     i = record_.Next(i + 1);
   }
@@ -216,8 +233,8 @@ void PrefetchScheduler::State::Publish(UnitId id, Actions& actions) {
 }
 
 void PrefetchScheduler::State::Drop(UnitId id, Actions& actions) {
-  At(id).in_flight = false;
-  At(id).passed_over = false;
+  --At(id).in_flight;
+  At(id).passed_over = std::max(At(id).passed_over - 1, 0);
   promised_bytes_ -= At(id).spec.bytes;
   ++dropped_;
   actions.push_back({SchedulerAction::Kind::kDrop, id});
@@ -225,7 +242,7 @@ void PrefetchScheduler::State::Drop(UnitId id, Actions& actions) {
 
 void PrefetchScheduler::State::DropPassedOver(Actions& actions) {
   for (size_t i = 0; i < units_.size(); ++i) {
-    if (units_[i].passed_over) Drop(UnitId(i), actions);
+    while (units_[i].passed_over > 0) Drop(UnitId(i), actions);
   }
 }
 
@@ -239,15 +256,11 @@ UnitId PrefetchScheduler::State::FarthestInFlight() {
   BeginWalk();
   UnitId farthest{-1};
   for (int i = record_.cursor(); i < record_.size(); i = record_.Next(i + 1)) {
-    Unit& unit = At(record_[i].unit);
-    if (unit.in_flight && unit.claimed != walk_) {
-      unit.claimed = walk_;
-      farthest = record_[i].unit;
-    }
+    if (Claim(At(record_[i].unit))) farthest = record_[i].unit;
   }
-  // A unit that is in flight but no longer expected at all is the farthest of all.
+  // A copy that is in flight but no longer expected at all is the farthest of all.
   for (size_t i = 0; i < units_.size(); ++i) {
-    if (units_[i].in_flight && units_[i].claimed != walk_) return UnitId(i);
+    if (Claim(units_[i])) return UnitId(i);
   }
   STRATA_CHECK(Index(farthest) >= 0);
   return farthest;

@@ -26,16 +26,19 @@ struct SchedulerCall {
 // What is to be done next, in this order, on the gather lane.
 struct SchedulerAction {
   enum class Kind : uint8_t {
-    kGather,   // bring the full unit into unit memory
+    kGather,   // bring a copy of the full unit into unit memory
     kPublish,  // bring updated parameters to the parameters' layout (after EndStep)
-    kDrop,     // free the unit's memory; if its gather is still running, as soon as it ends
+    kDrop,     // free the copy gathered last; if its gather is still running, as soon as it ends
   };
   Kind kind = Kind::kGather;
   UnitId unit{};
 };
 
+// Copies of one unit that unit memory may hold at once: the one in use, and one for its next use.
+inline constexpr int kUnitCopies = 2;
+
 struct ScheduledUnit {
-  int64_t bytes = 0;       // of unit memory while gathered
+  int64_t bytes = 0;       // of unit memory, each copy
   bool gathered = false;   // parameters are sharded: an Acquire needs a gather. Else always there
   bool published = false;  // parameters change in EndStep on other ranks: a publish is needed
 };

@@ -9,8 +9,8 @@
 namespace strata {
 namespace {
 
-constexpr int kUnits = 32;
-constexpr int64_t kElements = 8 << 10;  // of each: 32 KiB
+constexpr int kUnits = 16;
+constexpr int64_t kElements = 16 << 10;  // of each: 64 KiB
 constexpr int64_t kBytes = kUnits * kElements * 4;
 constexpr int64_t kRate = 25'000'000;  // bytes per second between nodes
 

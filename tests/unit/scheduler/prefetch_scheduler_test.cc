@@ -95,9 +95,9 @@ TEST(PrefetchSchedulerTest, WindowSlidesInTheRecordsOrder) {
   Driver driver(Units(3), 2);
   RunStep(driver, {0, 1, 2}, 1);
   EXPECT_EQ(driver.Use(0, F), "|G2");
-  // Unit 2 is in flight for its forward; its backward gather waits for the release.
-  EXPECT_EQ(driver.Use(1, F), "|");
-  EXPECT_EQ(driver.Use(2, F), "|G2 G1");
+  // Unit 2 is in flight for its forward, and for its backward as well.
+  EXPECT_EQ(driver.Use(1, F), "|G2");
+  EXPECT_EQ(driver.Use(2, F), "|G1");
   EXPECT_EQ(driver.Use(2, B), "|G0");
   EXPECT_EQ(driver.Use(1, B), "|");
   EXPECT_EQ(driver.Use(0, B), "|");
@@ -119,13 +119,46 @@ TEST(PrefetchSchedulerTest, DoesNotSkipAUnitThatDoesNotFit) {
 }
 
 TEST(PrefetchSchedulerTest, SecondUseIsASecondGather) {
-  Driver driver(Units(1), 2);
+  Driver driver(Units(1), 9);
   for (int step = 0; step < 3; ++step) {
     EXPECT_EQ(driver.Use(0, F), step == 0 ? "G0|" : "|G0");
-    EXPECT_EQ(driver.Use(0, R), step == 0 ? "G0|" : "|G0");
+    EXPECT_EQ(driver.Use(0, R), step == 0 ? "G0|" : "|");
     EXPECT_EQ(driver.Use(0, B), step == 0 ? "G0|" : "|");
-    EXPECT_EQ(driver.EndStep(), "P0 G0");
+    EXPECT_EQ(driver.EndStep(), "P0 G0 G0");  // the third use waits, whatever the budget
   }
+  EXPECT_EQ(driver.peak(), 2);
+}
+
+TEST(PrefetchSchedulerTest, NextUseIsInFlightWhileTheUnitIsHeld) {
+  Driver driver(Units(2), 3);
+  Forward(driver, {0, 1, 1, 0});
+  EXPECT_EQ(driver.EndStep(), "P0 G0 P1 G1 G1");
+  EXPECT_EQ(driver.Use(0, F), "|G0");
+  EXPECT_EQ(driver.Acquire(1, F), "");
+  EXPECT_EQ(driver.Release(1), "");
+  EXPECT_EQ(driver.Use(1, F), "|");
+  EXPECT_EQ(driver.Use(0, F), "|");
+  EXPECT_EQ(driver.missed(), 0);
+}
+
+TEST(PrefetchSchedulerTest, UseLeftOutCostsItsOwnCopyOnly) {
+  Driver driver(Units(3), 6);
+  Forward(driver, {0, 1, 2, 1});
+  EXPECT_EQ(driver.EndStep(), "P0 G0 P1 G1 P2 G2 G1");
+  driver.Use(0, F);
+  EXPECT_EQ(driver.Use(2, F), "|");
+  EXPECT_EQ(driver.Use(1, F), "D1|");  // the one expected now: of its two copies one is left over
+  EXPECT_EQ(driver.EndStep(), "P0 G0 P2 G2 P1 G1");
+  EXPECT_EQ(driver.missed(), 0);
+  EXPECT_EQ(driver.dropped(), 1);
+}
+
+TEST(PrefetchSchedulerTest, OnDemandDropsASecondCopyBeforeAFirst) {
+  Driver driver(Units(4), 4);
+  Forward(driver, {0, 1, 2, 1});
+  EXPECT_EQ(driver.EndStep(), "P0 G0 P1 G1 P2 G2 G1 P3");
+  EXPECT_EQ(driver.Acquire(3, F), "D1 G3");
+  EXPECT_EQ(driver.Release(3), "G1");
 }
 
 TEST(PrefetchSchedulerTest, UnitsThatAreAlwaysThereNeedOnlyThePublish) {
@@ -153,11 +186,11 @@ TEST(PrefetchSchedulerTest, TiedUnitIsHeldFromFirstToLastUse) {
   Driver driver(Units(3), 3);
   for (int step = 0; step < 2; ++step) {
     EXPECT_EQ(driver.Acquire(0, F), step == 0 ? "G0" : "");
-    driver.Use(1, F);
+    EXPECT_EQ(driver.Use(1, F), step == 0 ? "G1|" : "|G0");
     EXPECT_EQ(driver.Acquire(0, F), "");
     EXPECT_EQ(driver.Release(0), "");
     driver.Use(2, F);
-    EXPECT_EQ(driver.Release(0), step == 0 ? "" : "G0");
+    EXPECT_EQ(driver.Release(0), "");
     EXPECT_EQ(driver.Use(0, B), step == 0 ? "G0|" : "|");
     EXPECT_EQ(driver.EndStep(), "P0 G0 P1 G1 P2 G2");
   }
