@@ -45,7 +45,9 @@ std::map<std::string, std::string> ModelFingerprint(const TrainConfig& config) {
   return TorchFingerprint();
 }
 
-double ModelProductRate() { return MeasureProductRate(); }
+std::string ModelBlas(const TrainConfig& config) {
+  return config.model.kind == ModelKind::kUnits ? "" : BlasLibrary();
+}
 
 #else
 
@@ -57,7 +59,7 @@ absl::StatusOr<std::unique_ptr<ReferenceModel>> MakeModel(const TrainConfig& con
 
 std::map<std::string, std::string> ModelFingerprint(const TrainConfig&) { return {}; }
 
-double ModelProductRate() { return 0; }
+std::string ModelBlas(const TrainConfig&) { return ""; }
 
 #endif
 

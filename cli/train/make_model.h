@@ -22,7 +22,7 @@ int64_t SequenceLength(const TrainConfig& config);
 // Sets what is to be set for that first.
 std::map<std::string, std::string> ModelFingerprint(const TrainConfig& config);
 
-// Rate of its matrix products on one thread, GFLOP/s.
-double ModelProductRate();
+// The file of the library that multiplies its matrices; empty when it multiplies none.
+std::string ModelBlas(const TrainConfig& config);
 
 }  // namespace strata

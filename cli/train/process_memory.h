@@ -10,4 +10,7 @@ namespace strata {
 // /proc and walks all mappings: not for every step. NotFound when the kernel does not say.
 absl::StatusOr<int64_t> ReadProportionalBytes();
 
+// Bytes that a new program could have on this host. NotFound when the kernel does not say.
+absl::StatusOr<int64_t> ReadAvailableBytes();
+
 }  // namespace strata

@@ -1,15 +1,15 @@
 #include "cli/train/text.h"
 
-#include <cerrno>
-#include <cstring>
-#include <fstream>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "kernels/random.h"
+#include "runtime/config/regular_file.h"
 
 namespace strata {
 namespace {
+
+constexpr int64_t kMostBytes = int64_t{4} << 30;  // every rank holds the text
 
 constexpr int64_t kDrawnBytes = 1 << 16;
 
@@ -19,23 +19,18 @@ constexpr uint32_t kTrainingStream = 0, kEvaluationStream = 1, kDrawnStream = 2;
 }  // namespace
 
 absl::StatusOr<Text> Text::Load(const std::string& path, int64_t context) {
-  std::ifstream file(path, std::ios::binary);
+  const absl::StatusOr<std::string> bytes = ReadRegularFile(path, kMostBytes);
+  if (!bytes.ok()) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "cannot read \"", path, "\": ", bytes.status().message(), "; give any text file"));
+  }
   Text text;
-  // A folder opens, and only reading it fails; by `read` because iterators throw then.
-  char part[1 << 16];
-  while (file.read(part, sizeof(part)) || file.gcount() > 0) {
-    text.bytes_.insert(text.bytes_.end(), part, part + file.gcount());
-  }
-  if (!file.is_open() || file.bad()) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("data.text: cannot read \"", path, "\": ", std::strerror(errno),
-                     "; give any text file, for example --set data.text=corpus.txt"));
-  }
+  text.bytes_.assign(bytes->begin(), bytes->end());
   const int64_t size = static_cast<int64_t>(text.bytes_.size());
   text.training_bytes_ = size - size / 10;
   if (size / 10 < context + 1) {
     return absl::InvalidArgumentError(
-        absl::StrCat("data.text: \"", path, "\" has ", size, " bytes; sequences of ", context,
+        absl::StrCat("\"", path, "\" has ", size, " bytes; sequences of ", context,
                      " bytes need at least ", 10 * (context + 1), ": give a longer text"));
   }
   return text;

@@ -15,8 +15,10 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "cli/train/blas.h"
 #include "cli/train/interface_counters.h"
 #include "cli/train/make_model.h"
+#include "cli/train/memory_need.h"
 #include "cli/train/metrics.h"
 #include "cli/train/process_memory.h"
 #include "cli/train/progress.h"
@@ -33,7 +35,6 @@ namespace {
 
 // The first steps record the order of use; what they take says nothing of the later ones.
 constexpr int64_t kWarmupSteps = 2;
-constexpr double kSlowProductRate = 10;  // GFLOP/s
 
 // Of a full Ethernet frame of 1514 bytes, TCP carries 1448.
 constexpr double kPayloadShare = 1448.0 / 1514.0;
@@ -234,13 +235,19 @@ class Trainer {
 
 // Tells the user when the mathematics will be what takes the time.
 void WarnIfProductsAreSlow(const Runtime& runtime, const TrainConfig& config) {
-  if (config.model.kind != ModelKind::kGpt || runtime.self() != Rank{0}) return;
-  const double rate = ModelProductRate();
-  if (rate >= kSlowProductRate) return;
+  const std::string blas = ModelBlas(config);
+  if (!IsReferenceBlas(blas) || runtime.self() != Rank{0}) return;
   Log(Severity::kWarning,
-      absl::StrFormat("matrix products run at %.1f GFLOP/s on this host; install "
-                      "libopenblas0-serial and choose it with update-alternatives",
-                      rate));
+      absl::StrCat("matrices are multiplied by the reference BLAS, ", blas,
+                   ", which takes about 14 times as long as OpenBLAS; install libopenblas0-serial "
+                   "and choose it with update-alternatives"));
+}
+
+// Before anything of the model is allocated.
+absl::Status CheckFits(const TrainConfig& config, const Runtime& runtime) {
+  const absl::StatusOr<int64_t> available = ReadAvailableBytes();
+  if (!available.ok()) return absl::OkStatus();  // a system that does not say lets us try
+  return CheckMemory(config, runtime.layout(), runtime.topology(), runtime.self(), *available);
 }
 
 // The timeline is written at the end; what hinders that is told before the work.
@@ -258,7 +265,9 @@ absl::Status CheckTrace(const std::string& path) {
 
 absl::StatusOr<Text> TextFor(const TrainConfig& config) {
   if (config.model.kind == ModelKind::kUnits) return Text::Drawn(config.train.seed);
-  return Text::Load(config.data.text, SequenceLength(config));
+  absl::StatusOr<Text> text = Text::Load(config.data.text, SequenceLength(config));
+  if (!text.ok()) return Annotate(text.status(), "data.text");
+  return text;
 }
 
 absl::StatusOr<WorldOptions> JobFromEnvironment(const TrainConfig& config) {
@@ -280,7 +289,8 @@ absl::Status Train(const TrainOptions& options) {
   STRATA_ASSIGN_OR_RETURN(std::unique_ptr<Runtime> runtime, Runtime::Start(runtime_options));
   WarnIfProductsAreSlow(*runtime, config);
   std::optional<MetricsFile> metrics;
-  absl::Status status = CheckTrace(runtime_options.trace);
+  absl::Status status = CheckFits(config, *runtime);
+  if (status.ok()) status = CheckTrace(runtime_options.trace);
   if (status.ok() && !options.metrics.empty() && runtime->self() == Rank{0}) {
     absl::StatusOr<MetricsFile> created = MetricsFile::Create(options.metrics);
     if (created.ok()) metrics.emplace(*std::move(created));

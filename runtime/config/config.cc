@@ -1,7 +1,5 @@
 #include "runtime/config/config.h"
 
-#include <fstream>
-#include <sstream>
 #include <utility>
 
 #include "absl/strings/match.h"
@@ -9,9 +7,15 @@
 #include "absl/strings/str_join.h"
 #include "kernels/status.h"
 #include "runtime/config/config_rules.h"
+#include "runtime/config/regular_file.h"
 #include "runtime/config/written_keys.h"
 
 namespace strata {
+namespace {
+
+constexpr int64_t kMostBytes = 1 << 20;  // a configuration is written by hand
+
+}  // namespace
 
 // Puts what is written, and defaults for the rest, into a Config, collecting problems on the way.
 class ConfigBuilder {
@@ -119,15 +123,11 @@ absl::StatusOr<Config> Config::Parse(const std::string& text, const std::string&
 
 absl::StatusOr<Config> Config::Load(const std::string& file,
                                     std::span<const std::string> overrides) {
-  std::ifstream stream(file);
-  std::ostringstream text;
-  text << stream.rdbuf();
-  stream.peek();  // a folder opens, reads as empty, and fails here
-  if (!stream.is_open() || stream.bad()) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        "configuration file ", file, " cannot be read: does it exist, and is it a file?"));
+  const absl::StatusOr<std::string> text = ReadRegularFile(file, kMostBytes);
+  if (!text.ok()) {
+    return Annotate(text.status(), absl::StrCat("configuration file ", file, " cannot be read"));
   }
-  return Parse(text.str(), file, overrides);
+  return Parse(*text, file, overrides);
 }
 
 }  // namespace strata

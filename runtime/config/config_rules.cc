@@ -4,6 +4,8 @@
 #include <bit>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "runtime/config/model_size.h"
 
 namespace strata {
 namespace {
@@ -21,6 +23,13 @@ std::string NotWithin(const C&) {
          "parameters or gradients are sharded over";
 }
 
+bool HasPossibleSize(const C& c) { return ModelSizeOf(c).parameters <= kMostParameters; }
+
+std::string TooManyParameters(const C& c) {
+  return absl::StrFormat("the model has %.3g parameters; at most %.3g are possible",
+                         ModelSizeOf(c).parameters, kMostParameters);
+}
+
 const std::vector<ConfigRule>& Rules() {
   static const auto& rules = *new std::vector<ConfigRule>{
       {{"model.width", "model.heads"},
@@ -32,6 +41,16 @@ const std::vector<ConfigRule>& Rules() {
       {{"model.elements"},
        [](const C& c) { return !c.model.elements.empty(); },
        [](const C&) { return std::string("an empty list: there is at least one unit"); }},
+      {{"model.width", "model.layers", "model.context"}, HasPossibleSize, TooManyParameters},
+      {{"model.elements"}, HasPossibleSize, TooManyParameters},
+      {{"train.micro_batch", "model.context"},
+       [](const C& c) { return ModelSizeOf(c).tokens <= kMostTokens; },
+       [](const C& c) {
+         return absl::StrFormat(
+             "%d sequences of %d bytes are %.3g in a micro-step; at most %.3g are "
+             "possible",
+             c.train.micro_batch, c.model.context, ModelSizeOf(c).tokens, kMostTokens);
+       }},
       {{"train.warmup", "train.steps"},
        [](const C& c) { return c.train.warmup <= c.train.steps; },
        [](const C& c) {

@@ -7,6 +7,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "comm/layout.h"
+#include "runtime/config/model_size.h"
 
 namespace strata {
 namespace {
@@ -25,6 +26,12 @@ std::vector<std::string> LayoutNames() {
 
 constexpr Range kCount{.least = 1, .most = 1e9};
 constexpr Range kCountOrNone{.least = 0, .most = 1e9};
+constexpr Range kLayers{.least = 1, .most = 1e4};
+constexpr Range kWidth{.least = 1, .most = 1e6};
+constexpr Range kSequence{.least = 1, .most = 1e6};
+constexpr Range kSequences{.least = 1, .most = 1e6};
+constexpr Range kMicroSteps{.least = 1, .most = 32767};
+constexpr Range kElements{.least = 1, .most = kMostParameters};
 constexpr Range kAtLeastOne{.least = 1};
 constexpr Range kShare{.least = 0, .most = 1, .below = true};
 constexpr Condition kIfGpt{"model.kind", "gpt"};
@@ -43,15 +50,15 @@ const std::vector<Key>& Table() {
      "The byte-level reference model, or units of given sizes whose compute is simulated.",
      {}, {"gpt", "units"}},
     {"model.layers", [](C& c) -> F { return IntegerField{&c.model.layers}; }, "4",
-     "Transformer layers.", kCount, {}, kIfGpt},
+     "Transformer layers.", kLayers, {}, kIfGpt},
     {"model.width", [](C& c) -> F { return IntegerField{&c.model.width}; }, "256",
-     "Width of the residual stream; a multiple of model.heads.", kCount, {}, kIfGpt},
+     "Width of the residual stream; a multiple of model.heads.", kWidth, {}, kIfGpt},
     {"model.heads", [](C& c) -> F { return IntegerField{&c.model.heads}; }, "8",
-     "Attention heads.", kCount, {}, kIfGpt},
+     "Attention heads.", kWidth, {}, kIfGpt},
     {"model.context", [](C& c) -> F { return IntegerField{&c.model.context}; }, "128",
-     "Bytes of text that one sequence sees.", kCount, {}, kIfGpt},
+     "Bytes of text that one sequence sees.", kSequence, {}, kIfGpt},
     {"model.elements", [](C& c) -> F { return IntegersField{&c.model.elements}; }, nullptr,
-     "Parameters of each unit, in order of use.", kAtLeastOne, {}, kIfUnits},
+     "Parameters of each unit, in order of use.", kElements, {}, kIfUnits},
     {"model.forward_seconds", [](C& c) -> F { return NumberField{&c.model.forward_seconds}; }, "0",
      "Simulated compute of one forward over all units.", {.least = 0, .most = 3600}, {}, kIfUnits},
     {"model.backward_seconds", [](C& c) -> F { return NumberField{&c.model.backward_seconds}; },
@@ -64,9 +71,9 @@ const std::vector<Key>& Table() {
     {"train.steps", [](C& c) -> F { return IntegerField{&c.train.steps}; }, "200",
      "Optimizer steps.", kCount},
     {"train.micro_batch", [](C& c) -> F { return IntegerField{&c.train.micro_batch}; }, "8",
-     "Sequences per rank and micro-step.", kCount},
+     "Sequences per rank and micro-step.", kSequences},
     {"train.accumulation", [](C& c) -> F { return IntegerField{&c.train.accumulation}; }, "1",
-     "Micro-steps per step.", kCount},
+     "Micro-steps per step.", kMicroSteps},
     {"train.seed", [](C& c) -> F { return IntegerField{&c.train.seed}; }, "1",
      "Of the initial parameters and the order of the data.", {}},
     {"train.optimizer", [](C& c) -> F { return Choice(c.train.optimizer); }, "adamw",

@@ -1,6 +1,7 @@
 #include "runtime/torch/adapter.h"
 
 #include <ATen/Parallel.h>
+#include <c10/util/Exception.h>
 #include <torch/csrc/autograd/function.h>
 #include <torch/csrc/autograd/function_hook.h>
 #include <torch/csrc/autograd/variable.h>
@@ -8,8 +9,10 @@
 
 #include <chrono>
 #include <cstring>
+#include <new>
 #include <utility>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "kernels/status.h"
 #include "runtime/stopwatch.h"
@@ -32,19 +35,31 @@ torch::ScalarType ScalarTypeOf(DType dtype) {
   return dtype == DType::kF32 ? torch::kFloat32 : torch::kBFloat16;
 }
 
-// Runs `call`, which may throw, and turns what it throws into a status.
-absl::Status Guard(absl::FunctionRef<void()> call) {
+absl::Status NoMemory() {
+  return absl::ResourceExhaustedError(
+      "the model's mathematics does not fit the memory of this host; lower train.micro_batch, "
+      "model.context or the size of the model");
+}
+
+}  // namespace
+
+absl::Status GuardTorch(absl::FunctionRef<void()> call) {
   try {
     call();
     return absl::OkStatus();
   } catch (const StatusException& exception) {
     return exception.status;
+  } catch (const std::bad_alloc&) {
+    return NoMemory();
+  } catch (const c10::Error& error) {
+    // Its allocator has no type of error of its own; what() has a stack trace.
+    const std::string message = error.what_without_backtrace();
+    if (absl::StrContains(message, "can't allocate memory")) return NoMemory();
+    return absl::InternalError(absl::StrCat("libtorch: ", message));
   } catch (const std::exception& exception) {
     return absl::InternalError(absl::StrCat("libtorch: ", exception.what()));
   }
 }
-
-}  // namespace
 
 // Runs after a parameter's gradient has been added to the gradient buffer.
 class TorchUnit::GradientHook final : public torch::autograd::FunctionPostHook {
@@ -139,7 +154,7 @@ absl::StatusOr<TorchUnit*> TorchAdapter::AddUnit(const std::string& name,
                                                  std::shared_ptr<torch::nn::Module> module,
                                                  int uses) {
   TorchUnit* unit = nullptr;
-  const absl::Status status = Guard([&] {
+  const absl::Status status = GuardTorch([&] {
     UnitSpec spec{name, {}};
     std::vector<torch::Tensor> values;
     for (const auto& item : module->named_parameters()) {
@@ -179,12 +194,12 @@ absl::StatusOr<torch::Tensor> TorchAdapter::Evaluate(absl::FunctionRef<torch::Te
 
 absl::StatusOr<torch::Tensor> TorchAdapter::RunPass(absl::FunctionRef<torch::Tensor()> pass) {
   torch::Tensor result;
-  STRATA_RETURN_IF_ERROR(Guard([&] { result = pass(); }));
+  STRATA_RETURN_IF_ERROR(GuardTorch([&] { result = pass(); }));
   return result;
 }
 
 absl::Status TorchAdapter::Backward(const torch::Tensor& loss) {
-  return Guard([&] {
+  return GuardTorch([&] {
     loss.backward();
     // Units in which some parameter took no part: its gradient stays zero.
     for (auto unit = units_.rbegin(); unit != units_.rend(); ++unit) {

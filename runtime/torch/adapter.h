@@ -15,6 +15,10 @@ namespace strata {
 
 class TorchAdapter;
 
+// Runs `call`, which may throw, and turns what it throws into a status: ResourceExhausted where
+// there is no memory.
+absl::Status GuardTorch(absl::FunctionRef<void()> call);
+
 // A libtorch module whose parameters are one unit. Between its uses their memory is gone; it is
 // back, at the same addresses, whenever the module runs, forward or backward.
 class TorchUnit {

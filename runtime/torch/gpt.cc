@@ -17,7 +17,8 @@ class Gpt final : public ReferenceModel {
   absl::Status Declare(Runtime& runtime) override {
     adapter_ = std::make_unique<TorchAdapter>(runtime, options_.compute);
     for (size_t i = 0; i < modules_.layer_count(); ++i) {
-      GptLayer layer = modules_.MakeLayer(i);
+      GptLayer layer;
+      STRATA_RETURN_IF_ERROR(GuardTorch([&] { layer = modules_.MakeLayer(i); }));
       STRATA_ASSIGN_OR_RETURN(TorchUnit * unit,
                               adapter_->AddUnit(layer.name, layer.module, layer.uses));
       units_.push_back(unit);

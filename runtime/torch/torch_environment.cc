@@ -1,6 +1,5 @@
 #include "runtime/torch/torch_environment.h"
 
-#include <ATen/Functions.h>
 #include <ATen/Parallel.h>
 #include <ATen/Version.h>
 #include <dlfcn.h>
@@ -9,22 +8,9 @@
 #include <cstdlib>
 
 #include "absl/strings/str_cat.h"
-#include "absl/time/time.h"
-#include "runtime/stopwatch.h"
 
 namespace strata {
 namespace {
-
-// The file that the BLAS behind libtorch was loaded from.
-std::string BlasLibrary() {
-  void* symbol = dlsym(RTLD_DEFAULT, "sgemm_");
-  Dl_info info;
-  if (symbol == nullptr || dladdr(symbol, &info) == 0) return "unknown";
-  char* resolved = realpath(info.dli_fname, nullptr);
-  const std::string path = resolved == nullptr ? info.dli_fname : resolved;
-  std::free(resolved);
-  return path;
-}
 
 // The vector instructions that libtorch chose, as its own description says.
 std::string CpuCapability() {
@@ -38,6 +24,16 @@ std::string CpuCapability() {
 
 }  // namespace
 
+std::string BlasLibrary() {
+  void* symbol = dlsym(RTLD_DEFAULT, "sgemm_");
+  Dl_info info;
+  if (symbol == nullptr || dladdr(symbol, &info) == 0) return "unknown";
+  char* resolved = realpath(info.dli_fname, nullptr);
+  const std::string path = resolved == nullptr ? info.dli_fname : resolved;
+  std::free(resolved);
+  return path;
+}
+
 std::map<std::string, std::string> TorchFingerprint() {
   return {
       {"libtorch", TORCH_VERSION},
@@ -45,19 +41,6 @@ std::map<std::string, std::string> TorchFingerprint() {
       {"BLAS", BlasLibrary()},
       {"CPU capability", CpuCapability()},
   };
-}
-
-double MeasureProductRate() {
-  constexpr int64_t kSize = 512;
-  const at::Tensor a = at::ones({kSize, kSize}), b = at::ones({kSize, kSize});
-  at::mm(a, b);
-  const Stopwatch stopwatch;
-  int products = 0;
-  while (stopwatch.Elapsed() < absl::Milliseconds(50)) {
-    at::mm(a, b);
-    ++products;
-  }
-  return 2.0 * kSize * kSize * kSize * products / absl::ToDoubleSeconds(stopwatch.Elapsed()) / 1e9;
 }
 
 }  // namespace strata

@@ -9,7 +9,7 @@ namespace strata {
 // must agree on it.
 std::map<std::string, std::string> TorchFingerprint();
 
-// Rate of a 512 x 512 f32 matrix product on one thread, in GFLOP/s, over about 50 ms.
-double MeasureProductRate();
+// The file that the BLAS behind libtorch was loaded from, or "unknown".
+std::string BlasLibrary();
 
 }  // namespace strata

@@ -1,11 +1,13 @@
 #!/usr/bin/env python3
 """The `strata` command as one process: what it says, and its exit codes.
 
-Usage: command_test.py STRATA [--torch] [unittest options]; --torch: this build has libtorch.
+Usage: command_test.py STRATA [--torch] [--sanitized] [unittest options]; --torch: this build has
+libtorch, --sanitized: sanitizers.
 """
 
 import os
 import pathlib
+import resource
 import stat
 import sys
 import tempfile
@@ -14,12 +16,16 @@ import unittest
 sys.path.insert(0, str(pathlib.Path(__file__).parents[1] / "support"))
 from strata_process import Strata  # pylint: disable=wrong-import-position
 
-TORCH = "--torch" in sys.argv
-if TORCH:
-    sys.argv.remove("--torch")
+TORCH, SANITIZED = "--torch" in sys.argv, "--sanitized" in sys.argv
+sys.argv = [word for word in sys.argv if word not in ("--torch", "--sanitized")]
 STRATA = Strata(sys.argv[1])
 FULL = "/dev/full"
 UNITS = """model: {kind: units, elements: [5, 1009]}
+train: {steps: 3, micro_batch: 1}
+network: {transport: tcp}
+"""
+GPT = """model: {kind: gpt, layers: 1, width: 16, heads: 2, context: 16}
+data: {text: TEXT}
 train: {steps: 3, micro_batch: 1}
 network: {transport: tcp}
 """
@@ -92,6 +98,40 @@ class FullDevices(Case):
         self.fails(["--json", str(nowhere), "No such file"], "demo", "--text", text, "--folder",
                    self.folder / "demo", "--json", nowhere)
         self.assertFalse((self.folder / "demo").exists())
+
+
+class Sizes(Case):
+    def test_what_does_not_fit_the_host_is_refused_before_it_is_allocated(self):
+        self.fails(["does not fit the memory of this host", " GiB are available"], "train",
+                   self.config, "--set", "model.elements=[900000000000]")
+
+    def limited(self, config, mebibytes, *arguments):
+        limit = mebibytes << 20
+        return self.fails(["memory"], "train", config, *arguments, preexec_fn=lambda:
+                          resource.setrlimit(resource.RLIMIT_AS, (limit, limit)))
+
+    @unittest.skipIf(SANITIZED, "sanitizers need more memory than they use")
+    def test_memory_that_the_system_denies_is_an_error(self):
+        self.limited(self.config, 1500, "--set", "model.elements=[500000000]")
+
+    @unittest.skipUnless(TORCH, "this build has no libtorch")
+    def test_memory_that_libtorch_is_denied_is_an_error(self):
+        gpt = self.write("gpt.yaml", GPT.replace("TEXT", str(self.write("text", "words " * 500))))
+        result = self.limited(gpt, 1500, "--set", "train.micro_batch=50000")
+        self.assertIn("lower train.micro_batch", result.stderr)
+
+
+class Files(Case):
+    def test_what_is_no_regular_file_is_refused_at_once(self):
+        pipe = self.folder / "pipe"
+        os.mkfifo(pipe)
+        for file, kind in ((pipe, "a pipe"), ("/dev/zero", "a device"), ("/dev/tty", ""),
+                           (self.folder, "Is a directory")):
+            self.fails([str(file), "cannot be read", kind], "train", file)
+            self.fails([str(file), "cannot be read", kind], "config", file)
+        gpt = self.write("gpt.yaml", GPT)
+        for file, kind in ((pipe, "a pipe"), ("/dev/zero", "a device")):
+            self.fails(["data.text", str(file), kind], "train", gpt, "--set", f"data.text={file}")
 
 
 if __name__ == "__main__":

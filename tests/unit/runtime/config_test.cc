@@ -1,5 +1,7 @@
 #include "runtime/config/config.h"
 
+#include <sys/stat.h>
+
 #include <cstdio>
 #include <fstream>
 #include <sstream>
@@ -9,7 +11,9 @@
 #include "absl/strings/str_split.h"
 #include "gtest/gtest.h"
 #include "runtime/config/key_table.h"
+#include "runtime/config/model_size.h"
 #include "runtime/config/quantity.h"
+#include "runtime/config/regular_file.h"
 #include "tests/support/status_matchers.h"
 
 namespace strata {
@@ -142,8 +146,8 @@ TEST(ConfigTest, EveryProblemAtOnceWithItsLine) {
           "device",
           "a.yaml:13: network.transport: nothing is not one of ucx, tcp",
           HasSubstr("a.yaml:14: cache: there is no such key; the nearest is "),
-          "a.yaml:1: model.layers: \"many\" is not an integer from 1 to 1000000000",
-          "a.yaml:4: train.accumulation: \"0\" is not an integer from 1 to 1000000000",
+          "a.yaml:1: model.layers: \"many\" is not an integer from 1 to 10000",
+          "a.yaml:4: train.accumulation: \"0\" is not an integer from 1 to 32767",
           "a.yaml:9: train.seed: [1] is not an integer of at least 0",
           "a.yaml:7: train.learning_rate: \"nan\" is not a number of at least 0",
           "a.yaml:5: train.schedule: \"cosin\" is not one of constant, cosine",
@@ -192,10 +196,48 @@ TEST(ConfigTest, SimulatedUnitsNeedNoText) {
   EXPECT_THAT(Problems("model: {kind: units, elements: []}"),
               ElementsAre(HasSubstr("a.yaml:1: model.elements: an empty list")));
   EXPECT_THAT(Problems("model: {kind: units, elements: [5, 0]\n, width: 3}", {"data.text=t"}),
-              ElementsAre("a.yaml:1: model.elements: [5, 0] is not a list of integers, each of at "
-                          "least 1",
+              ElementsAre("a.yaml:1: model.elements: [5, 0] is not a list of integers, each from 1 "
+                          "to 1000000000000",
                           "a.yaml:2: model.width: means something only where model.kind is gpt",
                           "--set: data.text: means something only where model.kind is gpt"));
+}
+
+TEST(ConfigTest, WhatIsTooLargeIsRefusedWithTheLimit) {
+  for (const char* key : {"model.layers", "model.width", "model.heads", "model.context",
+                          "train.micro_batch", "train.accumulation"}) {
+    for (const char* value : {"9223372036854775807", "1000000000", "99999999999999999999"}) {
+      EXPECT_THAT(Problems("data: {text: t}", {absl::StrCat(key, "=", value)}),
+                  ElementsAre(testing::AllOf(HasSubstr(absl::StrCat("--set: ", key, ": \"", value)),
+                                             HasSubstr("is not an integer from 1 to "))));
+    }
+  }
+  // Each is possible, all of them are not.
+  EXPECT_THAT(Problems("data: {text: t}", {"model.width=1000000", "model.layers=10000"}),
+              ElementsAre("--set: model.width: the model has 1.2e+17 parameters; at most 1e+12 are "
+                          "possible"));
+  EXPECT_THAT(Problems("data: {text: t}", {"train.micro_batch=1000000"}),
+              ElementsAre("--set: train.micro_batch: 1000000 sequences of 128 bytes are 1.28e+08 "
+                          "in a micro-step; at most 1e+08 are possible"));
+  EXPECT_THAT(Problems("model: {kind: units, elements: [9223372036854775807, 1]}"),
+              ElementsAre(HasSubstr("is not a list of integers, each from 1 to 1000000000000")));
+  EXPECT_THAT(Problems("model: {kind: units, elements: [1000000000000, 1000000000000]}"),
+              ElementsAre("a.yaml:1: model.elements: the model has 2e+12 parameters; at most 1e+12 "
+                          "are possible"));
+}
+
+TEST(ConfigTest, SizeOfAModel) {
+  // By hand: embedding 2 x (256 + 3), two blocks of 12 x 4 + 13 x 2, final norm 4.
+  const TrainConfig gpt = MustParse(
+                              "{data: {text: t}, train: {micro_batch: 5},"
+                              " model: {layers: 2, width: 2, heads: 2, context: 3}}")
+                              .values();
+  EXPECT_EQ(ModelSizeOf(gpt).parameters, 518 + 2 * 74 + 4);
+  EXPECT_EQ(ModelSizeOf(gpt).largest_unit, 518);
+  EXPECT_EQ(ModelSizeOf(gpt).tokens, 15);
+  EXPECT_EQ(ModelSizeOf(gpt).activations, 15 * (2 * (16 * 2 + 2 * 3) + 256));
+  const TrainConfig units = MustParse("model: {kind: units, elements: [7, 1009, 2]}").values();
+  EXPECT_EQ(ModelSizeOf(units).parameters, 1018);
+  EXPECT_EQ(ModelSizeOf(units).largest_unit, 1009);
 }
 
 TEST(ConfigTest, LayoutAsAMap) {
@@ -289,6 +331,28 @@ TEST(ConfigTest, LoadsFiles) {
   std::remove(path.c_str());
   EXPECT_THAT(Config::Load(path),
               StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr(path + " cannot be read")));
+}
+
+TEST(ConfigTest, OnlyRegularFilesOfModestSizeAreRead) {
+  const std::string path = testing::TempDir() + "/config_test.pipe";
+  ASSERT_EQ(mkfifo(path.c_str(), 0600), 0);
+  EXPECT_THAT(Config::Load(path), StatusIs(absl::StatusCode::kInvalidArgument,
+                                           HasSubstr(path + " cannot be read: it is a pipe, and "
+                                                            "only regular files are read")));
+  std::remove(path.c_str());
+  for (const char* device : {"/dev/zero", "/dev/null"}) {
+    EXPECT_THAT(Config::Load(device), StatusIs(absl::StatusCode::kInvalidArgument,
+                                               HasSubstr("it is a device, and only")));
+  }
+  std::ofstream(path) << std::string((1 << 20) + 1, '#');
+  EXPECT_THAT(Config::Load(path),
+              StatusIs(absl::StatusCode::kInvalidArgument,
+                       HasSubstr("it has 1048577 bytes, and at most 1MiB are read")));
+  std::remove(path.c_str());
+  EXPECT_THAT(Config::Load(testing::TempDir()),
+              StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("Is a directory")));
+  // Files of /proc say that they have no bytes.
+  EXPECT_THAT(*ReadRegularFile("/proc/self/status", 1 << 20), HasSubstr("config_test"));
 }
 
 TEST(ConfigTest, HelpNamesEveryKey) {
