@@ -8,7 +8,10 @@
 #include <new>
 #include <utility>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "runtime/config/key_table.h"
 
 #ifndef STRATA_VERSION
 #error "STRATA_VERSION comes from CMake"
@@ -17,7 +20,14 @@
 namespace strata {
 namespace {
 
-// The deepest subcommand that was given, for "see … --help".
+// The deepest subcommand that was given.
+const CLI::App& Deepest(const CLI::App& app) {
+  const CLI::App* deepest = &app;
+  while (!deepest->get_subcommands().empty()) deepest = deepest->get_subcommands().front();
+  return *deepest;
+}
+
+// For "see … --help".
 std::string DeepestName(const CLI::App& app) {
   std::string name = app.get_name();
   for (const CLI::App* sub = &app; !sub->get_subcommands().empty();) {
@@ -25,6 +35,20 @@ std::string DeepestName(const CLI::App& app) {
     name += " " + sub->get_name();
   }
   return name;
+}
+
+// What is said instead of a subcommand of `app`, and what there is.
+std::string NoSuchCommand(const CLI::App& app) {
+  std::vector<std::string> commands;
+  for (const CLI::App* command : app.get_subcommands({})) commands.push_back(command->get_name());
+  const std::string all = absl::StrCat("commands: ", absl::StrJoin(commands, ", "));
+  for (const std::string& word : app.remaining()) {
+    if (absl::StartsWith(word, "-")) return absl::StrCat("there is no option \"", word, "\"");
+    const auto distance = [&word](const std::string& name) { return EditDistance(word, name); };
+    return absl::StrCat("there is no command \"", word, "\"; the nearest is ",
+                        *std::ranges::min_element(commands, {}, distance), "; ", all);
+  }
+  return absl::StrCat("no command is given; ", all);
 }
 
 }  // namespace
@@ -68,8 +92,12 @@ int CommandLine::ParseAndAct(int argc, char** argv) {
     app_.parse(static_cast<int>(split - argv), argv);
   } catch (const CLI::ParseError& error) {
     if (error.get_exit_code() == 0) return app_.exit(error);
+    const CLI::App& deepest = Deepest(app_);
+    const bool lacks_command =
+        deepest.get_require_subcommand_min() > 0 && error.get_name() == "RequiredError";
     return Fail(absl::InvalidArgumentError(
-        absl::StrCat(error.what(), " (see ", DeepestName(app_), " --help)")));
+        absl::StrCat(lacks_command ? NoSuchCommand(deepest) : error.what(), " (see ",
+                     DeepestName(app_), " --help)")));
   }
   if (has_program && words_ == Words::kNone) {
     return Fail(absl::InvalidArgumentError("starts no program; remove \"--\" and what follows it"));

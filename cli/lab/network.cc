@@ -1,5 +1,7 @@
 #include "cli/lab/network.h"
 
+#include <unistd.h>
+
 #include <fstream>
 
 #include "absl/strings/str_cat.h"
@@ -24,6 +26,15 @@ absl::StatusOr<int64_t> ReadStatistic(const std::string& interface, const std::s
   return value;
 }
 
+// For interfaces that are made from now on in the network namespace of the calling process: IPv6
+// announces itself, which would be counted as traffic, and knows no packets below 1280 bytes.
+absl::Status UseIpv4Only() {
+  constexpr char kFile[] = "/proc/sys/net/ipv6/conf/default/disable_ipv6";
+  if (access(kFile, F_OK) != 0) return absl::OkStatus();  // a system without IPv6
+  if (std::ofstream(kFile) << "1\n" << std::flush) return absl::OkStatus();
+  return absl::InternalError(absl::StrCat("cannot write ", kFile));
+}
+
 }  // namespace
 
 std::string NodeName(int node) { return absl::StrCat("node", node); }
@@ -34,19 +45,18 @@ std::string NodeAddress(int node) {
 }
 
 absl::Status MakeBridge() {
+  STRATA_RETURN_IF_ERROR(UseIpv4Only());
   return RunTool({"ip", "-batch", "-"},
                  "link add bridge0 type bridge\n"
-                 "link set bridge0 addrgenmode none\n"
                  "link set bridge0 up\n");
 }
 
 absl::Status MakeNodeLink(int node, const LinkOptions& link, int bridge_namespace) {
-  // No automatic IPv6 address: its announcements would be counted as traffic.
+  STRATA_RETURN_IF_ERROR(UseIpv4Only());
   STRATA_RETURN_IF_ERROR(RunTool(
       {"ip", "-batch", "-"},
       absl::Substitute("link set lo up\n"
                        "link add $0 mtu $1 type veth peer name $2 mtu $1 netns /proc/1/fd/$3\n"
-                       "link set $0 addrgenmode none\n"
                        "address add $4/16 broadcast + dev $0\n"
                        "link set $0 up\n",
                        kNodeInterface, link.mtu, NodeName(node), bridge_namespace,
@@ -58,7 +68,6 @@ absl::Status PlugIn(int nodes, const LinkOptions& link) {
   std::string plug, shape;
   for (int node = 0; node < nodes; ++node) {
     absl::SubstituteAndAppend(&plug,
-                              "link set $0 addrgenmode none\n"
                               "link set $0 master bridge0\n"
                               "link set $0 up\n",
                               NodeName(node));

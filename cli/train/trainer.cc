@@ -25,6 +25,7 @@
 #include "cli/train/recent_durations.h"
 #include "cli/train/schedule.h"
 #include "cli/train/text.h"
+#include "comm/interfaces.h"
 #include "kernels/log.h"
 #include "kernels/status.h"
 #include "runtime/runtime.h"
@@ -270,6 +271,15 @@ absl::StatusOr<Text> TextFor(const TrainConfig& config) {
   return text;
 }
 
+// Of the interface between nodes, for its counters; empty when none was chosen. A world of one node
+// has not looked for it.
+absl::StatusOr<std::string> InterfaceName(const WorldOptions& world) {
+  if (world.interface.empty()) return std::string();
+  STRATA_ASSIGN_OR_RETURN(Interface found,
+                          ResolveInterface(world.interface, world.rendezvous_host));
+  return found.name;
+}
+
 absl::StatusOr<WorldOptions> JobFromEnvironment(const TrainConfig& config) {
   STRATA_ASSIGN_OR_RETURN(WorldOptions world, WorldOptionsFromEnvironment());
   nlohmann::json fingerprint(ModelFingerprint(config));
@@ -290,6 +300,12 @@ absl::Status Train(const TrainOptions& options) {
   WarnIfProductsAreSlow(*runtime, config);
   std::optional<MetricsFile> metrics;
   absl::Status status = CheckFits(config, *runtime);
+  std::string interface;
+  if (status.ok()) {
+    absl::StatusOr<std::string> name = InterfaceName(runtime_options.world);
+    if (name.ok()) interface = *std::move(name);
+    status = name.status();
+  }
   if (status.ok()) status = CheckTrace(runtime_options.trace);
   if (status.ok() && !options.metrics.empty() && runtime->self() == Rank{0}) {
     absl::StatusOr<MetricsFile> created = MetricsFile::Create(options.metrics);
@@ -298,7 +314,7 @@ absl::Status Train(const TrainOptions& options) {
   }
   if (status.ok()) {
     status = Trainer(options, std::move(text), std::move(model), *runtime, std::move(metrics),
-                     runtime_options.world.interface)
+                     std::move(interface))
                  .Run();
   }
   const absl::Status left = runtime->Shutdown(status);

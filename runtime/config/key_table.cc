@@ -18,8 +18,11 @@ Field Choice(Enum& value) {
   return ChoiceField{reinterpret_cast<uint8_t*>(&value)};
 }
 
+// The presets for the levels that a job has, node and cluster, which are not all there are.
 std::vector<std::string> LayoutNames() {
+  const Topology topology = Topology::Uniform(2, 2);
   std::vector<std::string> names = LayoutPresets();
+  std::erase_if(names, [&](const std::string& name) { return !ParseLayout(name, topology).ok(); });
   names.push_back(kCustom);
   return names;
 }
@@ -140,20 +143,6 @@ const std::vector<Key>& Table() {
   return keys;
 }
 
-int EditDistance(absl::string_view a, absl::string_view b) {
-  std::vector<int> row(b.size() + 1);
-  std::iota(row.begin(), row.end(), 0);
-  for (size_t i = 0; i < a.size(); ++i) {
-    int diagonal = std::exchange(row[0], static_cast<int>(i) + 1);
-    for (size_t j = 0; j < b.size(); ++j) {
-      const int changed = diagonal + (a[i] == b[j] ? 0 : 1);
-      diagonal = row[j + 1];
-      row[j + 1] = std::min({changed, row[j] + 1, row[j + 1] + 1});
-    }
-  }
-  return row.back();
-}
-
 absl::string_view LastPart(absl::string_view path) { return path.substr(path.rfind('.') + 1); }
 
 }  // namespace
@@ -171,6 +160,20 @@ bool IsSection(absl::string_view path) {
   const std::string prefix = absl::StrCat(path, ".");
   return std::ranges::any_of(Keys(),
                              [&](const Key& key) { return absl::StartsWith(key.path, prefix); });
+}
+
+int EditDistance(absl::string_view a, absl::string_view b) {
+  std::vector<int> row(b.size() + 1);
+  std::iota(row.begin(), row.end(), 0);
+  for (size_t i = 0; i < a.size(); ++i) {
+    int diagonal = std::exchange(row[0], static_cast<int>(i) + 1);
+    for (size_t j = 0; j < b.size(); ++j) {
+      const int changed = diagonal + (a[i] == b[j] ? 0 : 1);
+      diagonal = row[j + 1];
+      row[j + 1] = std::min({changed, row[j] + 1, row[j + 1] + 1});
+    }
+  }
+  return row.back();
 }
 
 const Key& NearestKey(absl::string_view path) {

@@ -80,6 +80,9 @@ int FindKey(absl::string_view path);
 bool IsSection(absl::string_view path);
 inline constexpr char kCustom[] = "custom";
 
+// How many characters to add, drop or change to make one of the other.
+int EditDistance(absl::string_view a, absl::string_view b);
+
 // The key that somebody most likely meant by `path`.
 const Key& NearestKey(absl::string_view path);
 

@@ -95,6 +95,13 @@ class Nodes(unittest.TestCase):
         self.assertEqual([(r["group"], r["local"]) for r in ranks],
                          [(0, 0), (1, 0), (2, 0), (0, 1), (1, 1), (2, 1)])
 
+    def test_links_are_ipv4_only_at_any_mtu(self):
+        for mtu in (576, 1279, 1500, 9000):
+            result = lab(2, 1, "--mtu", mtu, "--label", "none", "--", "sh", "-c",
+                         'cat /sys/class/net/e0/mtu; grep e0 /proc/net/if_inet6; exit 0')
+            self.assertEqual(result.returncode, 0, result.stderr)
+            self.assertEqual(result.stdout.split(), [str(mtu)] * 2)
+
     def test_tokens_differ_between_runs(self):
         first, second = describe(1, 1)[0], describe(1, 1)[0]
         self.assertNotEqual(first[0]["token"], second[0]["token"])

@@ -121,6 +121,30 @@ class Sizes(Case):
         self.assertIn("lower train.micro_batch", result.stderr)
 
 
+class Network(Case):
+    def test_an_interface_is_looked_for_in_a_world_of_one_too(self):
+        self.fails(['no interface "nope"; there are: lo 127.0.0.1', "set network.interface"],
+                   "train", self.config, "--set", "network.interface=nope")
+        for known in ("lo", "127.0.0.1", "127.0.0.0/8"):
+            result = self.train("--set", f"network.interface={known}")
+            self.assertEqual(result.returncode, 0, result.stderr)
+
+
+class Commands(Case):
+    def test_an_unknown_command_is_named_with_the_nearest_and_all(self):
+        for words, parts in (
+                (["nope"], ['strata: there is no command "nope"', "commands: ", " config, lab, run"]),
+                (["trian", "a.yaml"], ["the nearest is train"]),
+                (["lab", "rn"], ['strata lab: there is no command "rn"', "the nearest is run"]),
+                ([], ["strata: no command is given; commands: ", " lab, run"]),
+                (["lab"], ["strata lab: no command is given; commands: run"])):
+            self.fails([*parts, "--help"], *words)
+
+    def test_an_unknown_option_is_named(self):
+        self.fails(["--nope"], "train", self.config, "--nope")
+        self.fails(['there is no option "--nope"'], "--nope")
+
+
 class Files(Case):
     def test_what_is_no_regular_file_is_refused_at_once(self):
         pipe = self.folder / "pipe"

@@ -9,6 +9,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
+#include "comm/layout.h"
 #include "gtest/gtest.h"
 #include "runtime/config/key_table.h"
 #include "runtime/config/model_size.h"
@@ -153,7 +154,7 @@ TEST(ConfigTest, EveryProblemAtOnceWithItsLine) {
           "a.yaml:5: train.schedule: \"cosin\" is not one of constant, cosine",
           "a.yaml:6: train.beta1: \"1\" is not a number from 0 to below 1",
           "a.yaml:11: layout: \"igi\" is not one of ddp, zero1, zero2, zero3, hsdp, iig, igg, nig, "
-          "across, topo, custom",
+          "across, custom",
           HasSubstr("a.yaml:12: prefetch.bytes: \"64MB\" is not a size (KiB, MiB, GiB)"),
           "a.yaml:13: network.rate: \"100MB\" is not a rate (kbit, mbit, gbit) or unknown",
           HasSubstr("a.yaml:13: network.timeout: \"30\" is not a duration"),
@@ -266,6 +267,18 @@ TEST(ConfigTest, LayoutAsAMap) {
                                     "layout.optimizer"),
                           HasSubstr("layout.gradients: is missing"),
                           HasSubstr("layout.optimizer: is missing")));
+}
+
+TEST(ConfigTest, EveryLayoutThatIsOfferedIsOneOfAJob) {
+  const Topology topology = Topology::Uniform(3, 2);
+  const Key& key = Keys()[FindKey("layout")];
+  EXPECT_GT(key.choices.size(), 5u);
+  for (const std::string& name : key.choices) {
+    if (name == kCustom) continue;
+    EXPECT_OK(ParseLayout(name, topology)) << name;
+  }
+  EXPECT_THAT(Problems("data: {text: t}", {"layout=topo"}),
+              ElementsAre(HasSubstr("is not one of")));
 }
 
 TEST(ConfigTest, EffectiveNamesOriginsAndReadsBack) {
