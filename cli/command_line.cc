@@ -27,14 +27,14 @@ const CLI::App& Deepest(const CLI::App& app) {
   return *deepest;
 }
 
-// For "see … --help".
-std::string DeepestName(const CLI::App& app) {
-  std::string name = app.get_name();
+// "lab run": the subcommands that were given.
+std::string GivenNames(const CLI::App& app) {
+  std::vector<std::string> names;
   for (const CLI::App* sub = &app; !sub->get_subcommands().empty();) {
     sub = sub->get_subcommands().front();
-    name += " " + sub->get_name();
+    names.push_back(sub->get_name());
   }
-  return name;
+  return absl::StrJoin(names, " ");
 }
 
 // What is said instead of a subcommand of `app`, and what there is.
@@ -95,9 +95,10 @@ int CommandLine::ParseAndAct(int argc, char** argv) {
     const CLI::App& deepest = Deepest(app_);
     const bool lacks_command =
         deepest.get_require_subcommand_min() > 0 && error.get_name() == "RequiredError";
+    const std::string given = GivenNames(app_);
     return Fail(absl::InvalidArgumentError(
-        absl::StrCat(lacks_command ? NoSuchCommand(deepest) : error.what(), " (see ",
-                     DeepestName(app_), " --help)")));
+        absl::StrCat(lacks_command ? NoSuchCommand(deepest) : error.what(), " (see strata ", given,
+                     given.empty() ? "" : " ", "--help)")));
   }
   if (has_program && words_ == Words::kNone) {
     return Fail(absl::InvalidArgumentError("starts no program; remove \"--\" and what follows it"));
@@ -112,7 +113,7 @@ int CommandLine::ParseAndAct(int argc, char** argv) {
 }
 
 int CommandLine::Fail(const absl::Status& status) const {
-  return ReportError(DeepestName(app_), status);
+  return ReportError(GivenNames(app_), status);
 }
 
 }  // namespace strata

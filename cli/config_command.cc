@@ -37,11 +37,11 @@ void AddConfig(CommandLine& line) {
     if (options->file.empty()) {
       return options->keys
                  ? 0
-                 : ReportError("strata config",
+                 : ReportError("config",
                                absl::InvalidArgumentError("no file; give one, or --keys"));
     }
     const absl::StatusOr<Config> checked = Config::Load(options->file, options->overrides);
-    if (!checked.ok()) return ReportError("strata config", checked.status());
+    if (!checked.ok()) return ReportError("config", checked.status());
     if (options->effective) {
       std::fputs(checked->Effective().c_str(), stdout);
     } else {

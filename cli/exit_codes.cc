@@ -11,7 +11,7 @@ namespace strata {
 int ReportError(const std::string& name, const absl::Status& status) {
   std::string message(absl::StripTrailingAsciiWhitespace(status.message()));
   std::replace(message.begin(), message.end(), '\n', ' ');
-  std::fprintf(stderr, "%s: %s\n", name.c_str(), message.c_str());
+  std::fprintf(stderr, "strata%s%s: %s\n", name.empty() ? "" : " ", name.c_str(), message.c_str());
   return IsCallersError(status) ? kExitBadInput : kExitFailure;
 }
 

@@ -29,7 +29,7 @@ struct Launch {
 enum class Label { kOthers, kAll, kNone };
 
 struct SuperviseOptions {
-  std::string name;  // of the command, for messages
+  std::string name;  // of the subcommand, for messages
   Label label = Label::kOthers;
   absl::Duration grace = absl::Seconds(8);  // from the first failure until the others are ended
 };

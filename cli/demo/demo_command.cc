@@ -78,7 +78,7 @@ void AddDemo(CommandLine& line) {
   demo->add_option("--json", options->json, "Write the table as JSON as well");
   line.Bind(demo, [options] {
     const absl::Status status = RunBoth(options->demo, options->json);
-    return status.ok() ? 0 : ReportError("strata demo", status);
+    return status.ok() ? 0 : ReportError("demo", status);
   });
 }
 

@@ -29,7 +29,7 @@
 namespace strata {
 namespace {
 
-constexpr char kName[] = "strata lab run";
+constexpr char kName[] = "lab run";
 constexpr int kMasterPort = 29400;  // free: the network is the lab's own
 
 std::string CongestionControl() {
@@ -139,7 +139,8 @@ int WaitForLab(pid_t init) {
     int wait_status = 0;
     if (waitpid(init, &wait_status, WNOHANG) == init) {
       if (WIFEXITED(wait_status)) return WEXITSTATUS(wait_status);
-      std::fprintf(stderr, "%s: the lab was ended by signal %d\n", kName, WTERMSIG(wait_status));
+      std::fprintf(stderr, "strata %s: the lab was ended by signal %d\n", kName,
+                   WTERMSIG(wait_status));
       return 128 + WTERMSIG(wait_status);
     }
     const int signal = sigwaitinfo(&taken, nullptr);

@@ -69,13 +69,13 @@ void AddLab(CommandLine& line) {
         options->lab.label = LabelNamed(options->label);
         options->lab.grace = absl::Seconds(options->grace_seconds);
         if (!options->no_network && options->lab.link.empty()) {
-          return ReportError("strata lab run",
+          return ReportError("lab run",
                              absl::InvalidArgumentError("--link is missing, as in --link 100mbit"));
         }
         const absl::StatusOr<int> result = options->no_network
                                                ? RunOnLoopback(options->lab, line.program())
                                                : RunLab(options->lab, line.program());
-        return result.ok() ? *result : ReportError("strata lab run", result.status());
+        return result.ok() ? *result : ReportError("lab run", result.status());
       },
       CommandLine::Words::kTakesProgram);
 }

@@ -52,7 +52,7 @@ absl::StatusOr<int> RunOnLoopback(const LabOptions& options,
   std::fprintf(stderr,
                "strata lab: %d nodes x %d ranks as processes on loopback, links not shaped\n",
                options.nodes, options.ranks_per_node);
-  return Supervise(launches, {"strata lab run", options.label, options.grace});
+  return Supervise(launches, {"lab run", options.label, options.grace});
 }
 
 }  // namespace strata

@@ -77,7 +77,7 @@ absl::StatusOr<int> RunOnHosts(const RunOptions& options, const std::vector<std:
     launch.remote_input = token + "\n";
     launches.push_back(std::move(launch));
   }
-  return Supervise(launches, {"strata run", Label::kOthers, absl::Seconds(options.grace_seconds)});
+  return Supervise(launches, {"run", Label::kOthers, absl::Seconds(options.grace_seconds)});
 }
 
 }  // namespace
@@ -101,7 +101,7 @@ void AddRun(CommandLine& line) {
       run,
       [options, &line] {
         const absl::StatusOr<int> result = RunOnHosts(*options, line.program());
-        return result.ok() ? *result : ReportError("strata run", result.status());
+        return result.ok() ? *result : ReportError("run", result.status());
       },
       CommandLine::Words::kTakesProgram);
 }

@@ -38,10 +38,10 @@ void AddTrain(CommandLine& line) {
                     "Rank 0 writes a timeline for ui.perfetto.dev here");
   line.Bind(train, [options] {
     absl::StatusOr<Config> config = Config::Load(options->file, options->overrides);
-    if (!config.ok()) return ReportError("strata train", config.status());
+    if (!config.ok()) return ReportError("train", config.status());
     options->train.config = config->values();
     const absl::Status status = Train(options->train);
-    return status.ok() ? 0 : ReportError("strata train", status);
+    return status.ok() ? 0 : ReportError("train", status);
   });
 }
 
