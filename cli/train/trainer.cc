@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <cmath>
 #include <cstdio>
 #include <cstring>
 #include <filesystem>
@@ -36,6 +37,9 @@ namespace {
 
 // The first steps record the order of use; what they take says nothing of the later ones.
 constexpr int64_t kWarmupSteps = 2;
+
+// Skipped at the end of a run, these tell that it will not recover.
+constexpr int64_t kDivergedSteps = 3;
 
 // Of a full Ethernet frame of 1514 bytes, TCP carries 1448.
 constexpr double kPayloadShare = 1448.0 / 1514.0;
@@ -71,7 +75,8 @@ class Trainer {
         interface_(std::move(interface)),
         progress_(config_.layout, config_.train.steps) {}
 
-  absl::Status Run() {
+  // Returns what shows that the run diverged, the same on all ranks; empty when it did not.
+  absl::StatusOr<std::string> Run() {
     STRATA_RETURN_IF_ERROR(model_->Declare(runtime_));
     STRATA_RETURN_IF_ERROR(runtime_.Seal());
     for (int64_t step = 1; step <= config_.train.steps; ++step) {
@@ -81,7 +86,8 @@ class Trainer {
       if (every > 0 && step % every == 0) STRATA_RETURN_IF_ERROR(Evaluate(step));
     }
     STRATA_RETURN_IF_ERROR(FlushReport());
-    return Summarise();
+    STRATA_RETURN_IF_ERROR(Summarise());
+    return Divergence();
   }
 
  private:
@@ -131,6 +137,7 @@ class Trainer {
     measure.loss =
         report.loss / static_cast<double>(runtime_.topology().size() * config_.train.accumulation);
     loss_ = measure.loss;
+    NoteSkip(report);
     if (report.step > kWarmupSteps) {
       durations_.Add(report.duration);
       forward_.Add(measure.forward / config_.train.accumulation);
@@ -141,6 +148,26 @@ class Trainer {
     }
     if (leads()) progress_.Show(report.step, absl::StrFormat("loss %.4f", measure.loss));
     return metrics_ ? metrics_->Write(StepLine(report, measure)) : absl::OkStatus();
+  }
+
+  std::string Divergence() const {
+    if (skipped_in_a_row_ < std::min(kDivergedSteps, config_.train.steps) && std::isfinite(loss_)) {
+      return "";
+    }
+    return absl::StrFormat(
+        "the run diverged: after step %d the loss is %.4g, %d steps were skipped because their "
+        "gradients were not finite, among them the last %d; lower train.learning_rate or set "
+        "train.clip",
+        delivered_, loss_, skipped_, skipped_in_a_row_);
+  }
+
+  void NoteSkip(const StepReport& report) {
+    skipped_in_a_row_ = report.skipped ? skipped_in_a_row_ + 1 : 0;
+    if (report.skipped && skipped_++ == 0 && leads()) {
+      Log(Severity::kWarning, absl::StrCat("step ", report.step,
+                                           " was skipped, the first one: its gradients are not "
+                                           "finite; parameters stay as they were"));
+    }
   }
 
   absl::Status FlushReport() {
@@ -196,6 +223,7 @@ class Trainer {
                               {"loss", loss_},
                               {"ranks", runtime_.topology().size()},
                               {"steps", config_.train.steps},
+                              {"skipped_steps", skipped_},
                               {"measured_steps", durations_.count()},
                               {"parameters", runtime_.elements()},
                               {"median_step_seconds", absl::ToDoubleSeconds(durations_.Median())},
@@ -229,6 +257,7 @@ class Trainer {
   StepMeasure pending_;
   int64_t delivered_ = 0;  // the last step whose report came
   double loss_ = 0;
+  int64_t skipped_ = 0, skipped_in_a_row_ = 0;  // steps
   RecentDurations durations_, forward_, backward_;
   std::map<size_t, int64_t> node_sent_;
   std::optional<InterfaceBytes> wire_start_;
@@ -287,6 +316,23 @@ absl::StatusOr<WorldOptions> JobFromEnvironment(const TrainConfig& config) {
   return world;
 }
 
+// What a rank does between meeting the others and leaving them. Returns what Trainer::Run does.
+absl::StatusOr<std::string> Work(const TrainOptions& options, const RuntimeOptions& runtime_options,
+                                 Runtime& runtime, Text text,
+                                 std::unique_ptr<ReferenceModel> model) {
+  WarnIfProductsAreSlow(runtime, options.config);
+  STRATA_RETURN_IF_ERROR(CheckFits(options.config, runtime));
+  STRATA_ASSIGN_OR_RETURN(std::string interface, InterfaceName(runtime_options.world));
+  STRATA_RETURN_IF_ERROR(CheckTrace(runtime_options.trace));
+  std::optional<MetricsFile> metrics;
+  if (!options.metrics.empty() && runtime.self() == Rank{0}) {
+    STRATA_ASSIGN_OR_RETURN(metrics, MetricsFile::Create(options.metrics));
+  }
+  return Trainer(options, std::move(text), std::move(model), runtime, std::move(metrics),
+                 std::move(interface))
+      .Run();
+}
+
 }  // namespace
 
 absl::Status Train(const TrainOptions& options) {
@@ -297,28 +343,12 @@ absl::Status Train(const TrainOptions& options) {
   RuntimeOptions runtime_options = ToRuntimeOptions(config, world);
   if (world.launcher_rank == 0) runtime_options.trace = options.trace;
   STRATA_ASSIGN_OR_RETURN(std::unique_ptr<Runtime> runtime, Runtime::Start(runtime_options));
-  WarnIfProductsAreSlow(*runtime, config);
-  std::optional<MetricsFile> metrics;
-  absl::Status status = CheckFits(config, *runtime);
-  std::string interface;
-  if (status.ok()) {
-    absl::StatusOr<std::string> name = InterfaceName(runtime_options.world);
-    if (name.ok()) interface = *std::move(name);
-    status = name.status();
-  }
-  if (status.ok()) status = CheckTrace(runtime_options.trace);
-  if (status.ok() && !options.metrics.empty() && runtime->self() == Rank{0}) {
-    absl::StatusOr<MetricsFile> created = MetricsFile::Create(options.metrics);
-    if (created.ok()) metrics.emplace(*std::move(created));
-    status = created.status();
-  }
-  if (status.ok()) {
-    status = Trainer(options, std::move(text), std::move(model), *runtime, std::move(metrics),
-                     std::move(interface))
-                 .Run();
-  }
-  const absl::Status left = runtime->Shutdown(status);
-  return status.ok() ? left : status;
+  const absl::StatusOr<std::string> diverged =
+      Work(options, runtime_options, *runtime, std::move(text), std::move(model));
+  const absl::Status left = runtime->Shutdown(diverged.status());
+  STRATA_RETURN_IF_ERROR(diverged.status());
+  // Every rank has seen it, so that none ends because another one says so.
+  return diverged->empty() ? left : absl::OutOfRangeError(*diverged);
 }
 
 }  // namespace strata

@@ -5,6 +5,7 @@ Usage: command_test.py STRATA [--torch] [--sanitized] [unittest options]; --torc
 libtorch, --sanitized: sanitizers.
 """
 
+import json
 import os
 import pathlib
 import resource
@@ -143,6 +144,31 @@ class Commands(Case):
     def test_an_unknown_option_is_named(self):
         self.fails(["--nope"], "train", self.config, "--nope")
         self.fails(['there is no option "--nope"'], "--nope")
+
+
+class Divergence(Case):
+    def test_a_run_that_ends_diverged_fails_and_its_first_skip_is_told(self):
+        for steps in (7, 20):
+            metrics = self.folder / "metrics.jsonl"
+            result = self.train("--set", "train.learning_rate=1e38", "--set", f"train.steps={steps}",
+                                "--set", "train.optimizer=sgd", "--set", "train.schedule=constant",
+                                "--metrics", metrics)
+            self.assertEqual(result.returncode, 1, result.stderr)
+            warning, error = result.stderr.splitlines()
+            self.assertRegex(warning, r"^warning strata.*: step \d+ was skipped, the first one")
+            self.assertIn("strata train: the run diverged: ", error)
+            self.assertIn("lower train.learning_rate", error)
+            lines = [json.loads(line) for line in metrics.read_text().splitlines()]
+            skipped = [line["step"] for line in lines if line.get("skipped")]
+            self.assertEqual(lines[-1]["summary"]["skipped_steps"], len(skipped))
+            self.assertEqual(skipped[-3:], [steps - 2, steps - 1, steps])
+
+    def test_a_run_that_goes_well_skips_nothing(self):
+        metrics = self.folder / "metrics.jsonl"
+        result = self.train("--metrics", metrics)
+        self.assertEqual((result.returncode, result.stderr), (0, ""))
+        summary = json.loads(metrics.read_text().splitlines()[-1])["summary"]
+        self.assertEqual(summary["skipped_steps"], 0)
 
 
 class Files(Case):
