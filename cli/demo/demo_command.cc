@@ -40,10 +40,12 @@ void PrintTable(const nlohmann::json& result) {
 }
 
 absl::Status RunBoth(const DemoOptions& options, const std::string& json) {
+  STRATA_RETURN_IF_ERROR(CheckDemo(options));
   std::optional<OutputFile> file;
   if (!json.empty()) {
     STRATA_ASSIGN_OR_RETURN(file, OutputFile::Create("--json", json));
   }
+  STRATA_RETURN_IF_ERROR(ClaimFolder(options.folder));
   nlohmann::json result = {{"schema", 1}, {"runs", nlohmann::json::array()}};
   for (const char* layout : {"zero3", "iig"}) {
     STRATA_ASSIGN_OR_RETURN(nlohmann::json row, RunDemo(options, layout));

@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <signal.h>
+#include <sys/file.h>
 #include <sys/prctl.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
@@ -15,14 +16,19 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/time/clock.h"
+#include "cli/exit_codes.h"
 #include "cli/train/progress.h"
+#include "cli/train/text.h"
+#include "kernels/rate.h"
 #include "kernels/status.h"
+#include "runtime/config/key_value.h"
 
 namespace strata {
 namespace {
 
 // 3.2 million parameters in six units. Few tokens a step: the network, not the processor, is what
 // the demo is about.
+constexpr int64_t kContext = 64;
 constexpr char kConfig[] = R"(model:    {kind: gpt, layers: 4, width: 256, heads: 8, context: 64}
 train:    {micro_batch: 1, accumulation: 4, seed: 1, optimizer: adamw, learning_rate: 2e-3, warmup: 2, schedule: cosine, weight_decay: 0.1, clip: 1.0, eval_every: 0}
 compute:  {dtype: f32}
@@ -55,7 +61,7 @@ std::vector<std::string> Command(const DemoOptions& options, const std::string& 
           "--set",
           absl::StrCat("layout=", layout),
           "--set",
-          absl::StrCat("data.text=", options.text),
+          absl::StrCat("data.text=", YamlText(options.text)),
           "--set",
           absl::StrCat("train.steps=", options.steps),
           "--set",
@@ -115,7 +121,7 @@ int Follow(pid_t child, const std::string& metrics, ProgressBar& progress) {
     int64_t step = 0;
     double loss = 0;
     for (const nlohmann::json& line : ReadMetrics(metrics)) {
-      if (!line.contains("loss")) continue;
+      if (!line.contains("loss") || !line["loss"].is_number()) continue;
       step = line["step"];
       loss = line["loss"];
     }
@@ -165,11 +171,29 @@ nlohmann::json Row(const std::vector<nlohmann::json>& lines, const std::string& 
 
 }  // namespace
 
-absl::StatusOr<nlohmann::json> RunDemo(const DemoOptions& options, const std::string& layout) {
-  if (mkdir(options.folder.c_str(), 0755) != 0 && errno != EEXIST) {
+absl::Status CheckDemo(const DemoOptions& options) {
+  STRATA_RETURN_IF_ERROR(Annotate(Text::Load(options.text, kContext).status(), "--text"));
+  return Annotate(ParseRate(options.link).status(), "--link");
+}
+
+absl::Status ClaimFolder(const std::string& folder) {
+  if (mkdir(folder.c_str(), 0755) != 0 && errno != EEXIST) {
     return absl::InvalidArgumentError(
-        absl::StrCat("cannot make \"", options.folder, "\": ", std::strerror(errno)));
+        absl::StrCat("--folder: cannot make \"", folder, "\": ", std::strerror(errno)));
   }
+  const std::string path = folder + "/lock";
+  const int file = open(path.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0644);
+  if (file < 0) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("--folder: cannot write \"", path, "\": ", std::strerror(errno)));
+  }
+  if (flock(file, LOCK_EX | LOCK_NB) == 0) return absl::OkStatus();
+  close(file);
+  return absl::FailedPreconditionError(absl::StrCat(
+      "another demo is running in \"", folder, "\"; wait for it, or give this one a --folder"));
+}
+
+absl::StatusOr<nlohmann::json> RunDemo(const DemoOptions& options, const std::string& layout) {
   STRATA_RETURN_IF_ERROR(WriteFile(options.folder + "/demo.yaml", kConfig));
   const std::string prefix = absl::StrCat(options.folder, "/", layout);
   const std::string metrics = prefix + ".jsonl", log = prefix + ".log";
@@ -179,9 +203,11 @@ absl::StatusOr<nlohmann::json> RunDemo(const DemoOptions& options, const std::st
   const int code = Follow(child, metrics, progress);
   const std::vector<nlohmann::json> lines = ReadMetrics(metrics);
   if (code != 0 || lines.empty() || !lines.back().contains("summary")) {
-    return absl::InternalError(absl::StrCat("the ", layout, " run ended with exit code ", code,
-                                            "; its log, ", log, ", ends with:\n",
-                                            LastLines(log, 2000)));
+    const std::string message =
+        absl::StrCat("the ", layout, " run ended with exit code ", code, "; its log, ", log,
+                     ", ends with:\n", LastLines(log, 2000));
+    return code == kExitBadInput ? absl::FailedPreconditionError(message)
+                                 : absl::UnavailableError(message);
   }
   return Row(lines, layout);
 }

@@ -8,9 +8,9 @@
 #include <utility>
 #include <variant>
 
-#include "absl/strings/escaping.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
 #include "kernels/rate.h"
 #include "runtime/config/quantity.h"
@@ -118,14 +118,6 @@ std::string FormatLinkRate(int64_t bytes_per_second) {
   return bytes_per_second == 0 ? kUnknownRate : FormatRate(bytes_per_second * 8);
 }
 
-// Plain where YAML reads it back as the same text.
-std::string FormatText(const std::string& text) {
-  const bool plain = !text.empty() && std::all_of(text.begin(), text.end(), [](unsigned char c) {
-    return std::isalnum(c) != 0 || c == '_' || c == '.' || c == '/' || c == '-';
-  });
-  return plain && text[0] != '-' ? text : absl::StrCat("\"", absl::CEscape(text), "\"");
-}
-
 std::string Bracketed(const std::string& members) { return absl::StrCat("[", members, "]"); }
 
 std::string Quoted(const WrittenValue& written) {
@@ -134,6 +126,24 @@ std::string Quoted(const WrittenValue& written) {
 }
 
 }  // namespace
+
+std::string YamlText(const std::string& text) {
+  const bool plain = !text.empty() && std::all_of(text.begin(), text.end(), [](unsigned char c) {
+    return std::isalnum(c) != 0 || c == '_' || c == '.' || c == '/' || c == '-';
+  });
+  if (plain && text[0] != '-') return text;
+  std::string quoted = "\"";
+  for (const char c : text) {
+    const auto byte = static_cast<unsigned char>(c);
+    if (byte < 0x20 || byte == 0x7f) {
+      absl::StrAppendFormat(&quoted, "\\x%02x", byte);
+      continue;
+    }
+    if (c == '"' || c == '\\') quoted += '\\';
+    quoted += c;
+  }
+  return quoted + "\"";
+}
 
 absl::Status SetValue(const Key& key, const WrittenValue& written, TrainConfig& config) {
   TrainConfig changed = config;
@@ -160,13 +170,13 @@ std::string FormatValue(const Key& key, const TrainConfig& config) {
                         [](SizeField f) { return FormatSize(*f.bytes); },
                         [](RateField f) { return FormatLinkRate(*f.bytes_per_second); },
                         [](DurationField f) { return absl::FormatDuration(*f.value); },
-                        [](TextField f) { return FormatText(*f.value); },
+                        [](TextField f) { return YamlText(*f.value); },
                         [&key](ChoiceField f) { return key.choices[*f.value]; },
                         [](IntegersField f) { return Bracketed(absl::StrJoin(*f.values, ", ")); },
                         [](NamesField f) {
                           return Bracketed(absl::StrJoin(
                               *f.values, ", ", [](std::string* out, const std::string& s) {
-                                absl::StrAppend(out, FormatText(s));
+                                absl::StrAppend(out, YamlText(s));
                               }));
                         },
                     },

@@ -20,6 +20,9 @@ absl::Status SetValue(const Key& key, const WrittenValue& written, TrainConfig& 
 // The key's value as YAML; SetValue reads it back.
 std::string FormatValue(const Key& key, const TrainConfig& config);
 
+// `text` as YAML writes it: as it is, or in quotes where YAML would read something else.
+std::string YamlText(const std::string& text);
+
 // "an integer of at least 1", "one of f32, bf16".
 std::string DescribeAllowed(const Key& key);
 

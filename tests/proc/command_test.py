@@ -5,6 +5,7 @@ Usage: command_test.py STRATA [--torch] [--sanitized] [unittest options]; --torc
 libtorch, --sanitized: sanitizers.
 """
 
+import fcntl
 import json
 import os
 import pathlib
@@ -169,6 +170,44 @@ class Divergence(Case):
         self.assertEqual((result.returncode, result.stderr), (0, ""))
         summary = json.loads(metrics.read_text().splitlines()[-1])["summary"]
         self.assertEqual(summary["skipped_steps"], 0)
+
+
+class Demo(Case):
+    def setUp(self):
+        super().setUp()
+        self.demo = self.folder / "demo"
+        self.text = self.write("a text: with \"quotes\", it's # all.txt", "some words " * 200)
+
+    def test_bad_input_is_told_before_anything_starts(self):
+        good = {"--text": self.text, "--folder": self.demo}
+        for option, value, part in (("--text", self.folder / "nowhere", "No such file"),
+                                    ("--text", self.folder, "Is a directory"),
+                                    ("--text", "/dev/zero", "a device"),
+                                    ("--text", self.write("short", "few"), "a longer text"),
+                                    ("--link", "fast", "kbit, mbit or gbit"),
+                                    ("--link", "1000gbit", "outside"),
+                                    ("--steps", "3", "3")):
+            words = [word for pair in {**good, option: value}.items() for word in pair]
+            self.fails([option, part], "demo", *words)
+            self.assertFalse(self.demo.exists())
+        self.fails(["--folder", "No such file"], "demo", "--text", self.text, "--folder",
+                   self.folder / "nowhere" / "demo")
+
+    def test_a_folder_is_for_one_demo_at_a_time(self):
+        self.demo.mkdir()
+        with open(self.demo / "lock", "w") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            self.fails(["another demo is running in", str(self.demo), "--folder"], "demo", "--text",
+                       self.text, "--folder", self.demo)
+
+    @unittest.skipUnless(TORCH, "this build has no libtorch")
+    def test_a_text_may_have_any_name(self):
+        result = STRATA.run("demo", "--text", self.text, "--folder", self.demo, "--steps", 4,
+                            "--link", "1gbit")
+        if "CAP_SYS_ADMIN" in result.stderr:
+            self.skipTest(result.stderr)
+        self.assertEqual(result.returncode, 0, result.stderr)
+        self.assertIn("speed-up of iig over zero3", result.stdout)
 
 
 class Files(Case):

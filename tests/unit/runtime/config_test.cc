@@ -12,6 +12,7 @@
 #include "comm/layout.h"
 #include "gtest/gtest.h"
 #include "runtime/config/key_table.h"
+#include "runtime/config/key_value.h"
 #include "runtime/config/model_size.h"
 #include "runtime/config/quantity.h"
 #include "runtime/config/regular_file.h"
@@ -309,6 +310,19 @@ TEST(ConfigTest, EffectiveNamesOriginsAndReadsBack) {
   const std::string units = MustParse("{model: {kind: units, elements: [3, 5]}}").Effective();
   EXPECT_THAT(units, HasSubstr("elements: [3, 5]"));
   EXPECT_EQ(values(MustParse(units).Effective()), values(units));
+}
+
+TEST(ConfigTest, AnyTextIsReadBackAsItWas) {
+  for (const char* text :
+       {"plain.txt", "two words", "a: b",  "#x",     "it's",    "\"quoted\"", "back\\slash",
+        "new\nline", "tab\t",     "-dash", "[list]", "{map}",   "*",          "&x",
+        "!tag",      "%",         "@",     "`",      " space ", "a #b",       "Gr\u00fc\u00dfe",
+        "\x01\x7f",  "a=b",       "~"}) {
+    const std::string assignment = absl::StrCat("data.text=", YamlText(text));
+    const Config config = MustParse("", {assignment});
+    EXPECT_EQ(config.values().data.text, text);
+    EXPECT_EQ(MustParse(config.Effective()).values().data.text, text);
+  }
 }
 
 TEST(ConfigTest, RuntimeOptions) {
