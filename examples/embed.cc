@@ -19,10 +19,15 @@ absl::Status Train() {
     STRATA_ASSIGN_OR_RETURN(auto view, runtime->Acquire(unit, strata::Phase::kBackward));
     const auto* weight = static_cast<const float*>(view.parameters);
     auto* gradient = static_cast<float*>(view.gradients);
-    for (int i = 0; i < 1000; ++i) gradient[i] = weight[i] - 1;  // of (weight - 1)² / 2
+    double loss = 0;  // half the square of weight - 1, summed
+    for (int i = 0; i < 1000; ++i) {
+      gradient[i] = weight[i] - 1;
+      loss += gradient[i] * gradient[i] / 2;
+    }
     STRATA_RETURN_IF_ERROR(runtime->Reduce(unit));
     STRATA_RETURN_IF_ERROR(runtime->Release(unit));
-    STRATA_RETURN_IF_ERROR(runtime->EndStep({}).status());
+    STRATA_RETURN_IF_ERROR(runtime->EndStep({.loss = loss}).status());
+    if (runtime->self() == strata::Rank{0}) std::printf("step %3d: loss %.4f\n", step + 1, loss);
   }
   return runtime->Shutdown();
 }

@@ -9,6 +9,7 @@ import fcntl
 import json
 import os
 import pathlib
+import re
 import resource
 import stat
 import sys
@@ -21,6 +22,7 @@ from strata_process import Strata  # pylint: disable=wrong-import-position
 TORCH, SANITIZED = "--torch" in sys.argv, "--sanitized" in sys.argv
 sys.argv = [word for word in sys.argv if word not in ("--torch", "--sanitized")]
 STRATA = Strata(sys.argv[1])
+ROOT = pathlib.Path(__file__).parents[2]
 FULL = "/dev/full"
 UNITS = """model: {kind: units, elements: [5, 1009]}
 train: {steps: 3, micro_batch: 1}
@@ -208,6 +210,26 @@ class Demo(Case):
             self.skipTest(result.stderr)
         self.assertEqual(result.returncode, 0, result.stderr)
         self.assertIn("speed-up of iig over zero3", result.stdout)
+
+
+class Example(Case):
+    GPT = ROOT / "examples/gpt.yaml"
+
+    def test_the_starter_configuration_is_valid_and_the_readme_uses_it(self):
+        result = STRATA.run("config", self.GPT)
+        self.assertEqual((result.returncode, result.stderr), (0, ""))
+        commands = re.findall(r"strata (train examples/gpt\.yaml.*)", (ROOT / "README.md").read_text())
+        self.assertEqual(len(commands), 2)
+        for command in commands:
+            words = [word for word in command.split() if word != "--metrics" and ".jsonl" not in word]
+            self.assertEqual(STRATA.run("config", *words[1:], cwd=ROOT).returncode, 0, command)
+
+    @unittest.skipUnless(TORCH, "this build has no libtorch")
+    def test_the_starter_configuration_trains(self):
+        result = STRATA.run("train", self.GPT, "--set", "train.steps=1", "--set", "train.warmup=1",
+                            cwd=ROOT)
+        self.assertEqual(result.returncode, 0, result.stderr)
+        self.assertIn("loss 5.", result.stdout)
 
 
 class Files(Case):
