@@ -3,6 +3,7 @@ option(STRATA_TESTS "Build the tests" ON)
 option(STRATA_BENCH "Build the benchmarks" OFF)
 option(STRATA_TORCH "Build the libtorch adapter and `strata train`" ON)
 option(STRATA_UCX "Build the UCX transport" ON)
+option(STRATA_PRECOMPILE "Precompile the headers of libraries that most files include" ON)
 option(STRATA_CUDA "Compile the CUDA kernels" OFF)
 set(STRATA_SANITIZE "" CACHE STRING "Sanitizers, as for -fsanitize= (address,undefined or thread)")
 
@@ -29,7 +30,9 @@ add_compile_options("$<$<NOT:$<COMPILE_LANGUAGE:CUDA>>:${STRATA_FLAGS}>")
 
 find_program(STRATA_CCACHE ccache)
 if(STRATA_CCACHE AND NOT CMAKE_CXX_COMPILER_LAUNCHER)
-  set(CMAKE_CXX_COMPILER_LAUNCHER ${STRATA_CCACHE})
+  # Without these ccache takes no file that uses a precompiled header.
+  set(CMAKE_CXX_COMPILER_LAUNCHER ${CMAKE_COMMAND} -E env
+      CCACHE_SLOPPINESS=pch_defines,time_macros ${STRATA_CCACHE})
 endif()
 find_program(STRATA_MOLD mold)
 if(STRATA_MOLD)
