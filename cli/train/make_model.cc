@@ -1,5 +1,12 @@
 #include "cli/train/make_model.h"
 
+#include <unistd.h>
+
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <vector>
+
 #include "runtime/simulated_model.h"
 #ifdef STRATA_HAVE_TORCH
 #include "runtime/torch/gpt.h"
@@ -28,6 +35,8 @@ int64_t SequenceLength(const TrainConfig& config) {
 
 #ifdef STRATA_HAVE_TORCH
 
+void BecomeProgramFor(const TrainConfig&) {}
+
 absl::StatusOr<std::unique_ptr<ReferenceModel>> MakeModel(const TrainConfig& config) {
   if (config.model.kind == ModelKind::kUnits) return MakeUnits(config);
   GptOptions options;
@@ -51,10 +60,26 @@ std::string ModelBlas(const TrainConfig& config) {
 
 #else
 
+void BecomeProgramFor(const TrainConfig& config) {
+  if (config.model.kind == ModelKind::kUnits) return;
+  std::error_code error;
+  const std::string own = std::filesystem::read_symlink("/proc/self/exe", error);
+  std::ifstream file("/proc/self/cmdline", std::ios::binary);
+  std::string words((std::istreambuf_iterator<char>(file)), std::istreambuf_iterator<char>());
+  std::vector<char*> arguments;  // each ends with a zero
+  for (size_t at = 0; at < words.size(); at = words.find('\0', at) + 1) {
+    arguments.push_back(words.data() + at);
+  }
+  arguments.push_back(nullptr);
+  execv((own + "-torch").c_str(), arguments.data());
+}
+
 absl::StatusOr<std::unique_ptr<ReferenceModel>> MakeModel(const TrainConfig& config) {
   if (config.model.kind == ModelKind::kUnits) return MakeUnits(config);
   return absl::InvalidArgumentError(
-      "model.kind: gpt needs libtorch, and this build has none; configure with -DSTRATA_TORCH=ON");
+      "model.kind: gpt needs libtorch, and this program has none, nor is there a strata-torch next "
+      "to "
+      "it; configure with -DSTRATA_TORCH=ON");
 }
 
 std::map<std::string, std::string> ModelFingerprint(const TrainConfig&) { return {}; }

@@ -11,7 +11,12 @@
 
 namespace strata {
 
-// The model that `config.model` describes. InvalidArgument when it needs libtorch and this build
+// For a model that needs libtorch in a program without it: becomes the program next to this one
+// that has it, with the same arguments. Returns where there is no need, or no such program. Before
+// the first thread.
+void BecomeProgramFor(const TrainConfig& config);
+
+// The model that `config.model` describes. InvalidArgument when it needs libtorch and this program
 // has none.
 absl::StatusOr<std::unique_ptr<ReferenceModel>> MakeModel(const TrainConfig& config);
 

@@ -15,6 +15,7 @@ install(DIRECTORY kernels comm scheduler runtime DESTINATION ${CMAKE_INSTALL_INC
 
 # Components of their own: who embeds only the runtime needs neither libtorch nor CUDA.
 if(STRATA_TORCH)
+  install(TARGETS strata_torch_command RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
   install(TARGETS strata_torch EXPORT strata_torch ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR})
   install(EXPORT strata_torch NAMESPACE strata:: FILE strataTorchTargets.cmake
           DESTINATION ${STRATA_CMAKE_FOLDER})

@@ -133,7 +133,7 @@ class Bench(unittest.TestCase):
                  (["all_gather", "--iterations", 5, "--duration", 1], "--duration"),
                  (["all_gather", "--json", "/no/such/folder/file"], "--json"),
                  (["all_gather", "--transport", "pigeon"], "pigeon"),
-                 (["no_such_operation"], "subcommand")]
+                 (["no_such_operation"], "there is no command")]
         for words, message in cases:
             with self.subTest(words=words):
                 result = STRATA.run("bench", *words)
