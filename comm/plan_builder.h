@@ -37,6 +37,9 @@ class PlanBuilder {
   int Copy(Slice src, Slice dst, Turn turn);
   int Reduce(Slice src, Slice other, Slice dst, Turn turn, std::span<const int> after);
 
+  // `step` waits for `other` too, whose turn is not later.
+  void After(int step, int other) { drafts_[step].after.push_back(other); }
+
   Plan Finish() &&;
 
  private:

@@ -7,6 +7,7 @@
 #include "comm/plan.h"
 #include "comm/plan_builder.h"
 #include "comm/plan_options.h"
+#include "comm/reduce_pace.h"
 #include "comm/reduce_tree.h"
 #include "comm/segments.h"
 #include "kernels/status.h"
@@ -17,6 +18,7 @@ namespace {
 // This rank's part in the sum of one segment for one destination.
 struct Part {
   ReduceTree tree;
+  Rank destination{};
   ByteRange range;
   int64_t first_message = 0;
   int64_t input_offset = 0;
@@ -49,10 +51,23 @@ struct Value {
   int step = -1;  // -1: the input, there from the start
 };
 
+// When a rank's turn to send in the sum for one destination comes: by place of the destination's
+// group in rotation, outermost level first.
+int64_t Round(const Topology& topology, LevelSet over, Rank self, Rank destination) {
+  int64_t round = 0;
+  for (int level = topology.level_count() - 1; level > 0; --level) {
+    if (over.Has(level)) {
+      round = round * topology.size() + RotationTurn(topology, level, self, destination);
+    }
+  }
+  return round;
+}
+
 class ReducePlanner {
  public:
-  ReducePlanner(const Topology& topology, Rank self, int64_t chunk_bytes, Plan shell)
+  ReducePlanner(const Topology& topology, LevelSet over, Rank self, int64_t chunk_bytes, Plan shell)
       : topology_(topology),
+        over_(over),
         self_(self),
         chunk_bytes_(chunk_bytes),
         builder_(std::move(shell), chunk_bytes) {}
@@ -61,7 +76,10 @@ class ReducePlanner {
     for (int64_t i = 0; i < ChunkCount(part.range, chunk_bytes_); ++i) AddChunk(part, i);
   }
 
-  Plan Finish() && { return std::move(builder_).Finish(); }
+  Plan Finish() && {
+    if (ReducePace::Applies(topology_)) pace_.Apply(chunk_bytes_, builder_);
+    return std::move(builder_).Finish();
+  }
 
  private:
   void AddChunk(const Part& part, int64_t number) {
@@ -82,6 +100,10 @@ class ReducePlanner {
       if (!here) {
         const Slice slot = builder_.AddScratch(chunk.size());
         values[i] = {slot, builder_.Recv(node.at, level, message, slot)};
+        if (level > 0) {
+          const int64_t round = Round(topology_, over_, node.at, part.destination);
+          pace_.Receives({round, number, values[i].step});
+        }
         continue;
       }
       if (node.left < 0) {
@@ -91,8 +113,13 @@ class ReducePlanner {
         values[i] = Sum(values[node.left], values[node.right], last ? &output : nullptr, turn);
       }
       if (last || used_here) continue;
-      builder_.Send(part.tree[node.parent].at, level, message, values[i].slice, turn,
-                    After({values[i]}));
+      const int send = builder_.Send(part.tree[node.parent].at, level, message, values[i].slice,
+                                     turn, After({values[i]}));
+      if (level > 0) {
+        pace_.Sends({part.round, number, send});
+      } else {
+        pace_.HandsOver({part.round, number, send});
+      }
     }
   }
 
@@ -113,9 +140,11 @@ class ReducePlanner {
   }
 
   const Topology& topology_;
+  const LevelSet over_;
   const Rank self_;
   const int64_t chunk_bytes_;
   PlanBuilder builder_;
+  ReducePace pace_;
 };
 
 absl::Status CheckLevels(const Topology& topology, const ShardLayout& from, const ShardLayout& to,
@@ -152,7 +181,7 @@ absl::StatusOr<Plan> PlanReduce(const Topology& topology, const ShardLayout& fro
              .dtype = options.dtype,
              .input_bytes = from.OwnedElements(self) * element_bytes,
              .output_bytes = to.OwnedElements(self) * element_bytes};
-  ReducePlanner planner(topology, self, chunk_bytes, std::move(shell));
+  ReducePlanner planner(topology, over, self, chunk_bytes, std::move(shell));
   int64_t messages = 0;
   for (const Segment& segment : segments) {
     const ByteRange range = InBytes(segment.range, element_bytes);
@@ -162,18 +191,14 @@ absl::StatusOr<Plan> PlanReduce(const Topology& topology, const ShardLayout& fro
                                                        " ends with element ", segment.range.begin,
                                                        " but gives no value for it"));
       }
-      Part part{MakeReduceTree(topology, {segment.from, over, from.sharded(), destination}), range,
-                messages};
+      Part part{MakeReduceTree(topology, {segment.from, over, from.sharded(), destination}),
+                destination, range, messages};
       if (!TakesPart(part.tree, self)) continue;
       part.input_offset = from.PackedOffset(self, segment.range.begin) * element_bytes;
       if (destination == self) {
         part.output_offset = to.PackedOffset(self, segment.range.begin) * element_bytes;
       }
-      for (int level = topology.level_count() - 1; level > 0; --level) {
-        if (!over.Has(level)) continue;
-        part.round =
-            part.round * topology.size() + RotationTurn(topology, level, self, destination);
-      }
+      part.round = Round(topology, over, self, destination);
       if (over.Has(0)) part.rotation = RotationTurn(topology, 0, self, destination);
       planner.Add(part);
     }

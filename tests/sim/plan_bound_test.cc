@@ -67,10 +67,13 @@ class PlanBoundTest : public testing::TestWithParam<std::pair<int, int>> {
   UnitShards Shards(const char* preset) const {
     return *MakeUnitShards(topology_, *ParseLayout(preset, topology_), 2 * 1024 * 1024);
   }
-  void ExpectAtBound(const absl::FunctionRef<absl::StatusOr<Plan>(Rank)> make) const {
+  // Ranks of a reduce wait for each other: where shards are not whole chunks, each round may cost
+  // one.
+  void ExpectAtBound(const absl::FunctionRef<absl::StatusOr<Plan>(Rank)> make,
+                     double times = 1.01) const {
     std::vector<Plan> plans;
     for (int rank = 0; rank < topology_.size(); ++rank) plans.push_back(*make(Rank{rank}));
-    EXPECT_LT(TimesBound(topology_, std::move(plans)), 1.01);
+    EXPECT_LT(TimesBound(topology_, std::move(plans)), times);
   }
 
   const Topology topology_ = Cluster(GetParam().first, GetParam().second);
@@ -88,9 +91,11 @@ TEST_P(PlanBoundTest, Gather) {
 
 TEST_P(PlanBoundTest, ReduceOverEverything) {
   const UnitShards shards = Shards("zero3");
-  ExpectAtBound([&](Rank rank) {
-    return PlanReduce(topology_, shards.full, shards.reduced, LevelSet::All(2), rank, options_);
-  });
+  ExpectAtBound(
+      [&](Rank rank) {
+        return PlanReduce(topology_, shards.full, shards.reduced, LevelSet::All(2), rank, options_);
+      },
+      1.015);
 }
 
 TEST_P(PlanBoundTest, BoundaryAndPublish) {

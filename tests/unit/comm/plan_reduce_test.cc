@@ -322,6 +322,23 @@ TEST(PlanReduceScheduleTest, PowersOfTwoDoubleTheDistance) {
   }
 }
 
+// Chunks as large as the pace's windows, so that each send waits for the transfer just before it.
+TEST_P(PlanReduceTest, RanksThatWaitForEachOtherNeverDoInACircle) {
+  const Topology& topology = GetParam().topology;
+  for (const Layout& layout : LegalLayouts(topology.level_count())) {
+    for (const int64_t elements : {int64_t{5000011}, int64_t{1} << 23}) {
+      const auto shards = MakeUnitShards(topology, layout, elements);
+      ASSERT_OK(shards);
+      const PlanOptions options{DType::kF32, 1 << 20};
+      const LevelSet all = LevelSet::All(topology.level_count());
+      EXPECT_OK(
+          Validate(PlansOf(topology, shards->full, shards->gradients, layout.gradients, options)));
+      EXPECT_OK(Validate(PlansOf(topology, shards->gradients, shards->reduced,
+                                 all.Without(layout.gradients), options)));
+    }
+  }
+}
+
 TEST(PlanReduceArgumentsTest, AreChecked) {
   const Topology topology = Topology::Uniform(2, 2);
   const UnitShards shards = ShardsOf(topology, "iig", 1000);
