@@ -51,8 +51,8 @@ absl::Status Measure(Benchmark& benchmark, const BenchOptions& options,
         CheckFigures(measurement, FiguresOf(measurement, options.rate), options);
     if (shortfall.ok()) shortfall = good;
   });
-  if (report) report->End(status);
-  return status;
+  const absl::Status told = report ? report->End(status) : absl::OkStatus();
+  return status.ok() ? told : status;
 }
 
 absl::Status MeasureIn(World& world, const WorldOptions& job, const BenchOptions& options,

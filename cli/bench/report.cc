@@ -3,15 +3,16 @@
 #include <sys/utsname.h>
 #include <unistd.h>
 
-#include <cerrno>
 #include <cstdio>
-#include <cstring>
+#include <fstream>
+#include <iterator>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_split.h"
 #include "cli/bench/operation.h"
+#include "kernels/status.h"
 #include "runtime/config/quantity.h"
 
 namespace strata {
@@ -60,14 +61,6 @@ nlohmann::json CommandWords() {
   std::vector<std::string> words = absl::StrSplit(text, '\0');
   if (!words.empty() && words.back().empty()) words.pop_back();
   return words;
-}
-
-absl::Status OpenFile(const char* option, const std::string& path, std::ofstream& file) {
-  if (path.empty()) return absl::OkStatus();
-  file.open(path, std::ios::trunc);
-  if (file) return absl::OkStatus();
-  return absl::InvalidArgumentError(
-      absl::StrCat(option, ": cannot write \"", path, "\": ", std::strerror(errno)));
 }
 
 }  // namespace
@@ -139,10 +132,12 @@ Report::Report(const BenchOptions& options, World& world, std::string interface)
       algorithm_(AlgorithmName(world.topology(), options.kind)) {}
 
 absl::Status Report::Open() {
-  if (absl::Status json = OpenFile("--json", options_.json, json_); !json.ok()) return json;
-  if (absl::Status csv = OpenFile("--csv", options_.csv, csv_); !csv.ok()) return csv;
-  if (csv_.is_open()) csv_ << CsvHeader() << std::endl;
-  return absl::OkStatus();
+  if (!options_.json.empty()) {
+    STRATA_ASSIGN_OR_RETURN(json_, OutputFile::Create("--json", options_.json));
+  }
+  if (options_.csv.empty()) return absl::OkStatus();
+  STRATA_ASSIGN_OR_RETURN(csv_, OutputFile::Create("--csv", options_.csv));
+  return csv_->Write(CsvHeader() + "\n");
 }
 
 void Report::Begin() const {
@@ -158,21 +153,22 @@ void Report::Begin() const {
 void Report::Add(const Measurement& measurement) {
   std::printf("%s\n", TableRow(measurement, options_).c_str());
   std::fflush(stdout);
-  if (csv_.is_open()) csv_ << CsvRow(measurement, options_) << std::endl;
+  if (csv_) written_.Update(csv_->Write(CsvRow(measurement, options_) + "\n"));
   results_.push_back(ResultJson(measurement, options_, algorithm_));
 }
 
-void Report::End(const absl::Status& status) {
+absl::Status Report::End(const absl::Status& status) {
   std::printf("%s", kDefinitions);
   std::fflush(stdout);
-  if (!json_.is_open()) return;
+  if (!json_) return written_;
   nlohmann::json json = {{"schema_version", kBenchSchema},
                          {"command", CommandWords()},
                          {"environment", Environment()},
                          {"complete", status.ok()},
                          {"results", results_}};
   if (!status.ok()) json["error"] = std::string(status.message());
-  json_ << json.dump(1) << std::endl;
+  written_.Update(json_->Write(json.dump(1) + "\n"));
+  return written_;
 }
 
 nlohmann::json Report::Environment() const {

@@ -1,12 +1,13 @@
 #pragma once
 
-#include <fstream>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "absl/status/status.h"
 #include "cli/bench/measurement.h"
 #include "cli/bench/options.h"
+#include "cli/output_file.h"
 #include "comm/world.h"
 #include "nlohmann/json.hpp"
 
@@ -33,8 +34,9 @@ class Report {
   absl::Status Open();
   void Begin() const;
   void Add(const Measurement& measurement);
-  // `status`: how the benchmark ended; what was measured until then is told all the same.
-  void End(const absl::Status& status);
+  // `status`: how the benchmark ended; what was measured until then is told all the same. Not OK
+  // when one of the files could not be written.
+  absl::Status End(const absl::Status& status);
 
  private:
   nlohmann::json Environment() const;
@@ -44,7 +46,8 @@ class Report {
   const std::string interface_;
   const std::string algorithm_;
   nlohmann::json results_ = nlohmann::json::array();
-  std::ofstream json_, csv_;
+  std::optional<OutputFile> json_, csv_;
+  absl::Status written_;  // the first error of a file
 };
 
 }  // namespace strata

@@ -4,7 +4,6 @@
 
 #include "cli/command_line.h"
 #include "cli/commands.h"
-#include "cli/train/make_model.h"
 #include "cli/train/trainer.h"
 #include "runtime/config/config.h"
 
@@ -41,7 +40,6 @@ void AddTrain(CommandLine& line) {
     absl::StatusOr<Config> config = Config::Load(options->file, options->overrides);
     if (!config.ok()) return ReportError("train", config.status());
     options->train.config = config->values();
-    BecomeProgramFor(options->train.config);
     const absl::Status status = Train(options->train);
     return status.ok() ? 0 : ReportError("train", status);
   });

@@ -212,9 +212,12 @@ class Trainer {
   }
 
   void PrintSummary(const nlohmann::json& summary) const {
-    std::printf("%s: loss %.4f after %d steps, %.3f s per step, parameters %s\n",
-                config_.layout.c_str(), loss_, static_cast<int>(config_.train.steps),
-                summary["median_step_seconds"].get<double>(),
+    const std::string duration =
+        durations_.count() == 0
+            ? absl::StrCat("too few to time (the first ", kWarmupSteps, " are not)")
+            : absl::StrFormat("%.3f s per step", absl::ToDoubleSeconds(durations_.Median()));
+    std::printf("%s: loss %.4f after %d steps, %s, parameters %s\n", config_.layout.c_str(), loss_,
+                static_cast<int>(config_.train.steps), duration.c_str(),
                 summary["params_sha256"].get<std::string>().c_str());
   }
 
@@ -338,6 +341,7 @@ absl::StatusOr<std::string> Work(const TrainOptions& options, const RuntimeOptio
 absl::Status Train(const TrainOptions& options) {
   const TrainConfig& config = options.config;
   STRATA_ASSIGN_OR_RETURN(Text text, TextFor(config));
+  BecomeProgramFor(config);  // what is wrong so far is told by all ranks at once, before they load
   STRATA_ASSIGN_OR_RETURN(std::unique_ptr<ReferenceModel> model, MakeModel(config));
   STRATA_ASSIGN_OR_RETURN(WorldOptions world, JobFromEnvironment(config));
   RuntimeOptions runtime_options = ToRuntimeOptions(config, world);

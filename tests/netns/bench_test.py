@@ -132,6 +132,9 @@ class Bench(unittest.TestCase):
                  (["all_gather", "--chunk", "2"], "--chunk"),
                  (["all_gather", "--iterations", 5, "--duration", 1], "--duration"),
                  (["all_gather", "--json", "/no/such/folder/file"], "--json"),
+                 (["all_reduce", "--sizes", "64KiB", "--iterations", 1, "--json", "/dev/full"],
+                  '--json: cannot write "/dev/full": No space left'),
+                 (["all_reduce", "--sizes", "64KiB", "--csv", "/dev/full"], "--csv"),
                  (["all_gather", "--transport", "pigeon"], "pigeon"),
                  (["no_such_operation"], "there is no command")]
         for words, message in cases:
