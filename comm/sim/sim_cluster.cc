@@ -33,7 +33,9 @@ SimCluster::SimLane::SimLane(SimNetwork& network, Rank rank, int lane, SimLoop& 
 
 SimCluster::SimCluster(SimClusterOptions options)
     : world_({.seed = options.seed, .task_delay = options.faults.task_delay}),
-      network_(world_, options.topology, {.message_delay = options.faults.message_delay}) {
+      network_(
+          world_, options.topology,
+          {.message_delay = options.faults.message_delay, .early_bytes = options.early_bytes}) {
   if (options.credit_bytes.empty()) {
     options.credit_bytes.assign(topology().level_count(), kDefaultCreditBytes);
   }

@@ -32,7 +32,8 @@ struct SimClusterOptions {
   Topology topology = Topology::Uniform(2, 2);  // its links are the simulated ones
   uint64_t seed = 1;
   SimFaults faults;
-  std::vector<int64_t> credit_bytes;    // per level; empty: 1 MiB each
+  std::vector<int64_t> credit_bytes;             // per level; empty: 1 MiB each
+  int64_t early_bytes = SimNetwork::kUnlimited;  // see SimNetwork::Options
   int64_t kernel_bytes_per_second = 0;  // of each lane's host kernels; 0: they take no time
 };
 

@@ -83,7 +83,7 @@ void SimNetwork::Leave(const std::shared_ptr<SimMessage>& message) {
   if (!message->view.empty()) {
     std::memcpy(message->payload.get(), message->view.data(), message->view.size());
   }
-  message->sender->OnSent(*message);
+  if (options_.early_bytes == kUnlimited) message->sender->OnSent(*message);
 }
 
 void SimNetwork::ReachIngress(const std::shared_ptr<SimMessage>& message, int level) {
@@ -99,6 +99,15 @@ void SimNetwork::Arrive(const std::shared_ptr<SimMessage>& message) {
   if (message->cancelled) return;
   SimTransport* receiver = At(message->lane, message->to);
   if (receiver != nullptr && !dead_[Index(message->to)]) receiver->OnArrival(message);
+}
+
+void SimNetwork::Accept(std::shared_ptr<SimMessage> message) {
+  if (options_.early_bytes == kUnlimited || message->cancelled) return;
+  const int level = topology_.LevelBetween(message->from, message->to);
+  const absl::Time when = world_.Now() + topology_.levels()[level].link.latency;
+  world_.At(when, [message = std::move(message)] {
+    if (!message->cancelled) message->sender->OnSent(*message);
+  });
 }
 
 void SimNetwork::Stall(Rank rank, int level, absl::Duration length) {

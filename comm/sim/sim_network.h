@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <limits>
 #include <memory>
 #include <span>
 #include <string>
@@ -15,7 +16,8 @@
 
 namespace strata {
 
-// What a message is to the network: lent by the sender until it has left, then a copy.
+// What a message is to the network: lent by the sender until it has left, then a copy. Its sender
+// waits for it until `sent`.
 struct SimMessage {
   SimTransport* sender = nullptr;
   Rank from{}, to{};
@@ -24,7 +26,8 @@ struct SimMessage {
   std::span<const std::byte> view;
   std::unique_ptr<std::byte[]> payload;
   Done sent;
-  bool cancelled = false;  // before it left
+  bool cancelled = false;  // before `sent`
+  bool stored = false;     // counts among the early bytes of its receiver
 };
 
 // The links of a topology in virtual time. Each child group of each level has one connection to its
@@ -36,7 +39,12 @@ class SimNetwork {
   struct Options {
     // Each message is up to this much later than the latency of its level, at random.
     absl::Duration message_delay = absl::ZeroDuration();
+    // What a transport keeps of one peer's messages before their receives are posted. A send that
+    // comes early and finds no room there is done when its receive is posted.
+    int64_t early_bytes = kUnlimited;
   };
+  static constexpr int64_t kUnlimited = std::numeric_limits<int64_t>::max();
+
   // `world` outlives the network, the network outlives its transports.
   SimNetwork(SimWorld& world, Topology topology, const Options& options);
 
@@ -56,6 +64,8 @@ class SimNetwork {
   int64_t SentBytes(Rank rank, int level) const {
     return connections_[level][Child(rank, level)].sent_bytes;
   }
+
+  int64_t early_bytes() const { return options_.early_bytes; }
 
   // "n1": hosts are named after the innermost groups.
   std::string HostName(Rank rank) const;
@@ -80,6 +90,8 @@ class SimNetwork {
   void Leave(const std::shared_ptr<SimMessage>& message);
   void ReachIngress(const std::shared_ptr<SimMessage>& message, int level);
   void Arrive(const std::shared_ptr<SimMessage>& message);
+  // The receiver has a place for it: its sender learns so after one latency.
+  void Accept(std::shared_ptr<SimMessage> message);
   // Every transport of `lane` (of all, for -1) learns that it has lost `rank`.
   void BreakConnections(Rank rank, int lane, const std::string& why);
   void Remove(int lane, Rank rank) { At(lane, rank) = nullptr; }

@@ -77,7 +77,7 @@ void SimTransport::Recv(Rank peer, Tag tag, std::span<std::byte> view, Done done
   network_.world().Probe("message before its receive");
   const auto message = std::move(arrived->second);
   unexpected_.erase(arrived);
-  Finish(std::move(receive), *message);
+  Finish(std::move(receive), message);
 }
 
 void SimTransport::OnArrival(std::shared_ptr<SimMessage> message) {
@@ -85,16 +85,35 @@ void SimTransport::OnArrival(std::shared_ptr<SimMessage> message) {
   const Key key(Index(message->from), message->tag.operation, message->tag.message);
   const auto found = receives_.find(key);
   if (found == receives_.end()) {
-    STRATA_CHECK(unexpected_.emplace(key, std::move(message)).second);
-    return;
+    return KeepEarly(std::move(message));
   }
   Receive receive = std::move(found->second);
   receives_.erase(found);
-  Finish(std::move(receive), *message);
+  Finish(std::move(receive), message);
   MaybeClosed();
 }
 
-void SimTransport::Finish(Receive receive, const SimMessage& message) {
+void SimTransport::KeepEarly(std::shared_ptr<SimMessage> message) {
+  int64_t& stored = early_bytes_[Index(message->from)];
+  const auto bytes = static_cast<int64_t>(message->view.size());
+  if (bytes <= network_.early_bytes() - stored) {
+    stored += bytes;
+    message->stored = true;
+    network_.Accept(message);
+  } else {
+    network_.world().Probe("send waits for its receive");
+  }
+  const Key key(Index(message->from), message->tag.operation, message->tag.message);
+  STRATA_CHECK(unexpected_.emplace(key, std::move(message)).second);
+}
+
+void SimTransport::Finish(Receive receive, const std::shared_ptr<SimMessage>& arrived) {
+  const SimMessage& message = *arrived;
+  if (message.stored) {
+    early_bytes_[Index(message.from)] -= static_cast<int64_t>(message.view.size());
+  } else {
+    network_.Accept(arrived);
+  }
   const std::string peer = PeerName(message.from);
   const Tag& tag = message.tag;
   if (receive.tag.order != tag.order) {

@@ -17,7 +17,8 @@ class SimNetwork;
 struct SimMessage;
 
 // A Transport over a SimNetwork: bytes are really copied, time is virtual. A send is done when its
-// bytes are on the wire. Abort resets the connections: peers get Unavailable with the reason.
+// bytes are on the wire, or later where the network limits what comes early. Abort resets the
+// connections: peers get Unavailable with the reason.
 class SimTransport final : public Transport {
  public:
   ~SimTransport() override;
@@ -40,7 +41,7 @@ class SimTransport final : public Transport {
 
   SimTransport(SimNetwork& network, Rank self, int lane, SimLoop& loop);
 
-  // From the network: `message` has left, has arrived; `peer` is lost.
+  // From the network: `message` is done, has arrived; `peer` is lost.
   void OnSent(SimMessage& message);
   void OnArrival(std::shared_ptr<SimMessage> message);
   void OnLoss(Rank peer, const std::string& why);
@@ -49,7 +50,9 @@ class SimTransport final : public Transport {
   std::string PeerName(Rank peer) const;
   // OK, or why nothing passes between here and `peer` any more.
   absl::Status StatusWith(Rank peer) const;
-  void Finish(Receive receive, const SimMessage& message);
+  // Keeps `message` until its receive is posted.
+  void KeepEarly(std::shared_ptr<SimMessage> message);
+  void Finish(Receive receive, const std::shared_ptr<SimMessage>& arrived);
   void End(Done done, absl::Status status);
   // Fails what is pending with `peer`, or with everybody for -1.
   void FailPending(int32_t peer, const absl::Status& why);
@@ -61,6 +64,7 @@ class SimTransport final : public Transport {
   SimLoop& loop_;
   std::map<Key, Receive> receives_;
   std::map<Key, std::shared_ptr<SimMessage>> unexpected_;
+  std::map<int32_t, int64_t> early_bytes_;  // by peer: of unexpected messages that are stored
   std::vector<std::shared_ptr<SimMessage>> sends_;
   std::map<int32_t, absl::Status> lost_;
   absl::Status aborted_;

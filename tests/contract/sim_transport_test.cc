@@ -13,9 +13,10 @@ namespace {
 
 class SimMesh final : public TransportMesh {
  public:
-  SimMesh(const Topology& topology, uint64_t seed)
+  SimMesh(const Topology& topology, uint64_t seed, int64_t early_bytes = SimNetwork::kUnlimited)
       : world_({.seed = seed, .task_delay = absl::Microseconds(20)}),
-        network_(world_, topology, {.message_delay = absl::Microseconds(300)}) {
+        network_(world_, topology,
+                 {.message_delay = absl::Microseconds(300), .early_bytes = early_bytes}) {
     for (int rank = 0; rank < topology.size(); ++rank) {
       loops_.push_back(&world_.MakeLoop("rank"));
       transports_.push_back(network_.MakeTransport(Rank{rank}, 0, *loops_.back()));
@@ -80,6 +81,10 @@ std::unique_ptr<TransportMesh> WithoutRates(int size) {
   return std::make_unique<SimMesh>(Topology::Uniform(1, size), 3);
 }
 
+std::unique_ptr<TransportMesh> WithSmallStore(int size) {
+  return std::make_unique<SimMesh>(Topology::Uniform(1, size), 5, 4096);
+}
+
 std::unique_ptr<TransportMesh> Shaped(int size) {
   return std::make_unique<WrappedMesh<ShapedTransport, Link>>(Topology::Uniform(1, size), kSlow);
 }
@@ -92,6 +97,7 @@ std::unique_ptr<TransportMesh> Late(int size) {
 INSTANTIATE_TEST_SUITE_P(SimAcrossNodes, TransportContract, testing::Values(AcrossNodes));
 INSTANTIATE_TEST_SUITE_P(SimWithinNode, TransportContract, testing::Values(WithinNode));
 INSTANTIATE_TEST_SUITE_P(SimWithoutRates, TransportContract, testing::Values(WithoutRates));
+INSTANTIATE_TEST_SUITE_P(SimWithSmallStore, TransportContract, testing::Values(WithSmallStore));
 INSTANTIATE_TEST_SUITE_P(Shaped, TransportContract, testing::Values(Shaped));
 INSTANTIATE_TEST_SUITE_P(Late, TransportContract, testing::Values(Late));
 

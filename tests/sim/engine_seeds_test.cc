@@ -72,6 +72,9 @@ class Scenario {
     options.engine.timeout = kTimeout;
     options.engine.optimizer.groups[0] = {.learning_rate = 1e-2f, .weight_decay = 0.1f};
     options.seed = seed_;
+    // Most transports end a send that comes early only when its receive is posted.
+    options.cluster.early_bytes =
+        Pick<int64_t>({SimNetwork::kUnlimited, SimNetwork::kUnlimited, 0, 4096, 256 << 10});
     return options;
   }
 
