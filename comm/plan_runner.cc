@@ -24,6 +24,8 @@ void PlanRunner::Run(std::shared_ptr<const Plan> plan, const PlanBuffers& buffer
   state_->Start(std::move(plan), buffers, std::move(options), std::move(done));
 }
 
+void PlanRunner::Prefer(uint64_t priority) { state_->Prefer(priority); }
+
 void PlanRunner::Abort(absl::Status why) { state_->End(std::move(why)); }
 
 LevelCounters PlanRunner::counters(int level) const { return state_->Counters(level); }

@@ -82,6 +82,10 @@ class PlanRunner {
   void Run(std::shared_ptr<const Plan> plan, const PlanBuffers& buffers, RunOptions options,
            Done done);
 
+  // Runs of `priority`, under way or later, go before those of any other but 0: sends of runs that
+  // went before them take no credits from them any more. Until the next call.
+  void Prefer(uint64_t priority);
+
   // Ends all runs, later ones, and the lane's transports with `why`. The first reason wins.
   void Abort(absl::Status why);
 

@@ -53,6 +53,7 @@ void PlanRunner::State::Start(std::shared_ptr<const Plan> plan, const PlanBuffer
                               RunOptions how, Done done) {
   STRATA_CHECK(loop.InLoop());
   PlanRun& run = TakeRun(std::move(plan));
+  if (how.priority == preferred_) how.priority = 0;
   run.Reset(buffers, std::move(how), std::move(done), next_sequence_++);
   active_.insert(std::upper_bound(active_.begin(), active_.end(), &run,
                                   [](const PlanRun* a, const PlanRun* b) { return a->Before(*b); }),
@@ -60,6 +61,17 @@ void PlanRunner::State::Start(std::shared_ptr<const Plan> plan, const PlanBuffer
   if (!error_.ok() || run.plan->steps.empty()) return PostEnd(run);
   WatchDeadline(run);
   for (const int step : run.shape.initial) MakeReady(run, step);
+  Pump();
+}
+
+void PlanRunner::State::Prefer(uint64_t priority) {
+  STRATA_CHECK(loop.InLoop());
+  preferred_ = priority;
+  for (PlanRun* run : active_) {
+    if (run->options.priority == priority) run->options.priority = 0;
+  }
+  std::sort(active_.begin(), active_.end(),
+            [](const PlanRun* a, const PlanRun* b) { return a->Before(*b); });
   Pump();
 }
 
@@ -101,7 +113,8 @@ void PlanRunner::State::Pump() {
 // [Note: Whose credits count] A send may end only when the peer has started the same run, and the
 // peer may start it only when a run before it has ended. So a send counts against the credits what
 // its own run and the runs before it have in flight, and nothing of later runs: sends of runs that
-// the peer has not come to can not keep those it waits for from going.
+// the peer has not come to can not keep those it waits for from going. Where ranks start runs in
+// different orders, they Prefer the same one.
 void PlanRunner::State::PumpSends(int level) {
   int64_t taken = 0;
   for (PlanRun* run : active_) {

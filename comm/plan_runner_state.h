@@ -46,6 +46,7 @@ struct PlanRunner::State {
 
   void Start(std::shared_ptr<const Plan> plan, const PlanBuffers& buffers, RunOptions options,
              Done done);
+  void Prefer(uint64_t priority);
   // Ends the lane with `why`, unless it has ended before.
   void End(absl::Status why);
   // Starts nothing any more, and touches no transport.
@@ -107,6 +108,7 @@ struct PlanRunner::State {
   std::vector<Piece> pieces_;      // launched, waiting for the stream
   std::vector<PlanRun*> touched_;  // scratch of OnLocal
   uint64_t next_sequence_ = 0;
+  uint64_t preferred_ = 0;  // priority of runs that go first
 
  public:
   int references = 1;  // the runner's and the tickets'

@@ -55,8 +55,19 @@ int GradientPath::TakeBuffers(const Job& job, bool in_turn) {
   return kNoBuffers;
 }
 
+void GradientPath::PreferLowestUnfinished() {
+  const UnitId lowest = LowestUnfinished();
+  const auto job =
+      std::find_if(jobs_.begin(), jobs_.end(), [&](const Job& j) { return j.unit == lowest; });
+  if (job == jobs_.end() || job->sequence == preferred_) return;
+  preferred_ = job->sequence;
+  core_.reduce.loop->Post(
+      [runner = core_.reduce.runner, sequence = preferred_] { runner->Prefer(sequence); });
+}
+
 void GradientPath::PumpJobs() {
   if (!core_.failure.ok()) return;
+  if (finishing_) PreferLowestUnfinished();
   bool micro_in_turn = true, boundary_in_turn = true;
   for (auto job = jobs_.begin(); job != jobs_.end(); ++job) {
     if (job->started) continue;

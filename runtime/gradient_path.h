@@ -26,8 +26,9 @@ namespace strata {
 // first exchange has told how often anyone joined.
 //
 // [Note: Jobs and buffers] A job takes one of a few sets of buffers. Ranks may begin jobs in
-// different orders, so at EndStep one more set is kept for the lowest unit that is not finished: on
-// every rank it can run, so it ends, and so does the next. Control loop.
+// different orders, so at EndStep one more set is kept for the lowest unit that is not finished,
+// and its runs go before all others: on every rank it can run, so it ends, and so does the next.
+// Control loop.
 class GradientPath {
  public:
   explicit GradientPath(EngineCore& core);
@@ -101,6 +102,7 @@ class GradientPath {
   void AddJob(UnitId unit, int index, Input input);
   void PumpBuffers();
   void PumpJobs();
+  void PreferLowestUnfinished();
   bool FirstOfUnit(JobList::const_iterator job) const;
   bool NeedsBuffers(const Job& job) const;
   int TakeBuffers(const Job& job, bool in_turn);
@@ -127,6 +129,7 @@ class GradientPath {
       zero_pages_;  // as many times the same zeros as the largest unit has chunks
   int64_t zero_page_bytes_ = 0;
   uint64_t next_sequence_ = 1;
+  uint64_t preferred_ = 0;  // sequence of the job whose runs go first
   bool finishing_ = false;
   int unfinished_ = 0;
   NormSum norm_;

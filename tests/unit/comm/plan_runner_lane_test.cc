@@ -144,6 +144,23 @@ TEST_F(PlanRunnerLaneTest, LowerPriorityNumberThenEarlierRunThenEarlierStepGoesF
   for (const auto& [operation, status] : ended_) EXPECT_OK(status);
 }
 
+TEST_F(PlanRunnerLaneTest, PreferredRunsGoFirstWhateverEarlierOnesHaveInFlight) {
+  MakeRunner({10, 10});
+  Run(PlanOf({SendStep(0, 10), SendStep(1, 10)}), 1, 5);
+  Run(PlanOf({SendStep(10, 10)}), 2, 6);
+  EXPECT_THAT(Messages(inner_), ElementsAre(0));
+  InLoop([this] { runner_->Prefer(6); });
+  EXPECT_THAT(Messages(inner_), ElementsAre(0, 10));
+  End(inner_, 1);
+  // Neither does the next of the same priority wait; another one does.
+  Run(PlanOf({SendStep(20, 10)}), 3, 6);
+  Run(PlanOf({SendStep(30, 10)}), 4, 7);
+  EXPECT_THAT(Messages(inner_), ElementsAre(0, 20));
+  InLoop([this] { runner_->Prefer(7); });
+  End(inner_, 1);
+  EXPECT_THAT(Messages(inner_), ElementsAre(0, 30));
+}
+
 TEST_F(PlanRunnerLaneTest, StepsWaitForAllTheirDependencies) {
   MakeRunner({1000, 1000});
   Step last = SendStep(9, 4);
