@@ -229,7 +229,8 @@ void Supervisor::PumpRelays() {
 
 void Supervisor::Say(const std::string& line) {
   PumpRelays();
-  errors_.Add(LineMerger::kCommand, absl::StrCat("strata ", options_.name, ": ", line), absl::Now());
+  errors_.Add(LineMerger::kCommand, absl::StrCat("strata ", options_.name, ": ", line),
+              absl::Now());
 }
 
 void Supervisor::OnSignals() {

@@ -141,14 +141,17 @@ class Signals(Case):
         moments = [("meeting", "zero3", 0.2, MEETING),
                    ("starting", "zero3", 0.01, f"{MEETING}|{STARTING}|{TRAINING}"),
                    ("training", "zero3", 0.3, TRAINING), ("training", "ddp", 0.7, TRAINING)]
+        # Their ranks mostly wait, for the slow link and for each other: several labs at once.
         labs = {}
         for transport in ("tcp", "ucx"):
-            labs[transport] = [
-                {"name": f"{transport}-{moment}-{layout}-{victim}", "victim": victim,
-                 "signal": "SIGKILL", "moment": moment, "delay": delay + 0.05 * victim,
-                 "expected": expected,
-                 "set": [f"network.transport={transport}", f"layout={layout}"]}
-                for moment, layout, delay, expected in moments for victim in RANKS]
+            for moment, layout, delay, expected in moments:
+                group = transport + ("" if moment == "training" else "-start")
+                labs.setdefault(group, []).extend(
+                    {"name": f"{transport}-{moment}-{layout}-{victim}", "victim": victim,
+                     "signal": "SIGKILL", "moment": moment, "delay": delay + 0.05 * victim,
+                     "expected": expected,
+                     "set": [f"network.transport={transport}", f"layout={layout}"]}
+                    for victim in RANKS)
         self.run_all(labs)
 
     def test_a_stopped_rank_ends_the_others_by_deadline(self):

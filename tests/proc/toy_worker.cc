@@ -70,7 +70,8 @@ absl::Status Train(Runtime& runtime, int accumulation, int steps, DType dtype) {
   STRATA_ASSIGN_OR_RETURN(const StepReport report, runtime.Flush());
   WatchHeap(false);
   PrintLargeHeapBlocks();
-  // A peer's segment, received but not mapped yet, may have counted at Seal: fewer later is no taking.
+  // A peer's segment, received but not mapped yet, may have counted at Seal: fewer later is no
+  // taking.
   std::printf("after Seal: %d large heap blocks, %d memory files\n",
               static_cast<int>(LargeHeapBlocks()), std::max(0, MemoryFiles() - memory_files));
   for (const StepReport::PerLevel& level : report.levels) {
