@@ -89,7 +89,7 @@ class Pair {
   Side sides_[2];
 };
 
-void BM_Stream(benchmark::State& state) {
+void StreamSegment(benchmark::State& state) {
   Pair pair;
   const int64_t bytes = state.range(0);
   const int count = static_cast<int>(kSegmentBytes / bytes);
@@ -97,9 +97,9 @@ void BM_Stream(benchmark::State& state) {
   for (auto _ : state) pair.Stream(bytes, count);
   state.SetBytesProcessed(state.iterations() * count * bytes);
 }
-BENCHMARK(BM_Stream)->RangeMultiplier(4)->Range(16 << 10, 4 << 20)->UseRealTime();
+BENCHMARK(StreamSegment)->RangeMultiplier(4)->Range(16 << 10, 4 << 20)->UseRealTime();
 
-void BM_Memcpy(benchmark::State& state) {
+void Memcpy(benchmark::State& state) {
   Pair pair;
   const int64_t bytes = state.range(0);
   for (auto _ : state) {
@@ -109,13 +109,13 @@ void BM_Memcpy(benchmark::State& state) {
   }
   state.SetBytesProcessed(state.iterations() * (kSegmentBytes / bytes) * bytes);
 }
-BENCHMARK(BM_Memcpy)->Arg(256 << 10)->Arg(1 << 20)->UseRealTime();
+BENCHMARK(Memcpy)->Arg(256 << 10)->Arg(1 << 20)->UseRealTime();
 
-void BM_PingPong(benchmark::State& state) {
+void PingPong(benchmark::State& state) {
   Pair pair;
   for (auto _ : state) pair.PingPong(state.range(0));
 }
-BENCHMARK(BM_PingPong)->Arg(64)->Arg(64 << 10)->UseRealTime();
+BENCHMARK(PingPong)->Arg(64)->Arg(64 << 10)->UseRealTime();
 
 }  // namespace
 }  // namespace strata
