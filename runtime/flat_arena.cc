@@ -121,8 +121,10 @@ void FlatArena::Unmap(int slot) {
 }
 
 void FlatArena::Arrived(int slot, int copy) {
-  slots_[slot].copies[copy].arrived = true;
-  Show(slots_[slot]);
+  SlotState& state = slots_[slot];
+  state.copies[copy].arrived = true;
+  // Another copy's view may be in use.
+  if (state.mapped == copy) Show(state);
 }
 
 void FlatArena::Show(SlotState& slot) {

@@ -90,7 +90,9 @@ TEST_P(Arena, SecondCopyIsWrittenWhileTheViewShowsTheFirst) {
     EXPECT_EQ(arena->TryReserve(0), std::nullopt);  // whatever the pool has
     EXPECT_EQ(arena->used_bytes(), 4 * kPage);
     std::memset(arena->Pages(0, *second).At(kPage), 2, 3);
+    address[kPage + 1] = std::byte{3};
     arena->Arrived(0, *second);
+    EXPECT_EQ(address[kPage + 1], std::byte{3});  // a view in use is not written
     EXPECT_EQ(address[kPage + 2], std::byte{1});
     arena->Unmap(0);
     arena->Free(0, *first);
